@@ -215,6 +215,28 @@ const settings: SettingsInput = {
     confirmationsPerInstallation: 1_000,
   },
 
+  /**
+   * Laid over `quotas` where `accounts.openRegistration` is false: whoever has an account there was given it, and
+   * a fleet of one account is not to be stopped by what keeps strangers apart. Yours in `quotas` go before these.
+   * Rates, sizes of one thing and SMS stay.
+   */
+  quotasWhereClosed: {
+    devices: 1_000_000,
+    devicesPerDay: 1_000_000,
+    purposes: 100_000,
+    purposeBytes: 1_073_741_824,
+    profiles: 100_000,
+    profileBytesTotal: 1_073_741_824,
+    connections: 1_000_000,
+    eventsPerDay: 1_000_000_000,
+    /** A pebibyte: what the disk holds. */
+    storedBytes: 1_125_899_906_842_624,
+    keys: 1_000,
+    contacts: 500,
+    messagesPerDay: 10_000,
+    webhooksPerDay: 1_000_000,
+  },
+
   /** How long the entries of accounts' audit trails are kept; the newest 2,000 of each kind at most. */
   audit: { days: 90 },
   /**

@@ -130,7 +130,7 @@ export const rooms: Room[] = [
   featureRoom('sessions', 'config/keys.ts db/ lib/ quotas/ errors.ts'),
   featureRoom('audit', 'db/ http/'),
   featureRoom('api-keys', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('quotas', 'contract/ db/ http/ errors.ts'),
+  featureRoom('quotas', 'audit/ contract/ db/ http/ errors.ts'),
   featureRoom('idempotency', 'db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('jobs', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('accounts', 'audit/ contract/ db/ http/ lib/ quotas/ sessions/ errors.ts'),

@@ -21,11 +21,16 @@ import {
 import { StateReport, type Uplink, type UplinkContent } from '../../src/contract/uplink.ts';
 
 const excerptBytes = 1_024;
-const maxTopicLength = 1_024;
+/** Characters of a topic that are kept. */
+export const maxTopicLength = 1_024;
 /** So many bytes take about as long to parse as an ordinary measurement takes to be planned and written. */
 const bytesPerCost = 100;
 /** A large payload counts as a measurement for each so many bytes, however few items it has. */
 const bytesCountedAsItem = 256;
+
+/** What is kept of a payload that something is wrong with. PostgreSQL takes no U+0000. */
+export const excerptOf = (payload: Buffer): string =>
+  payload.toString('utf8', 0, excerptBytes).replaceAll('\0', '\uFFFD');
 
 /** Its texts are made only when a rejection asks for them. */
 class ParsedUplink implements Uplink {
@@ -45,11 +50,29 @@ class ParsedUplink implements Uplink {
   }
 
   get excerpt(): string {
-    return this.#payload.toString('utf8', 0, excerptBytes).replaceAll('\0', '\uFFFD');
+    return excerptOf(this.#payload);
   }
 
   get payload(): string {
     return this.#payload.toString();
+  }
+}
+
+/**
+ * Whether a second copy of a message is recognised and changes nothing, so that it may be stored without anybody being
+ * told: each of its items has a time of its own. (One that has not gets that of its arrival, and is another one then.)
+ */
+export function isRecognisedAgain(content: UplinkContent): boolean {
+  switch (content.kind) {
+    case 'measurements':
+      return content.items.length > 0 && content.items.every(({ value }) => value.ts !== undefined);
+    // Its engine's time belongs to each.
+    case 'events':
+      return content.items.length > 0;
+    case 'state':
+      return content.report.ts !== undefined;
+    default:
+      return false;
   }
 }
 

@@ -1,12 +1,48 @@
 import { isUuid } from '../../src/lib/uuid.ts';
 import type { Log } from '../options.ts';
 
-/** Lines of one address, and of all, in a minute: enough for whoever bans by them. */
-const linesPerAddress = 20;
+/** Lines about one address or device, and about all, in a minute: enough for whoever bans by them, or mends a device. */
+const linesPerKey = 20;
 const linesInAll = 2_000;
 const minuteMs = 60_000;
 
-const saidOf = {
+type LogEvent = Parameters<Log['warn']>[0]['event'];
+
+type Said = { one: LogEvent; oneText: string; more: LogEvent; moreText: string };
+
+/** Writes a line about somebody (`key`); beyond a bound it is counted only. */
+type LimitedLine = (key: string, fields: Record<string, unknown>) => void;
+
+/** What strangers or devices can have written as often as they like: the first lines of a minute, the rest as a count. */
+function createLimitedLine(log: Log, now: () => number, said: Said): LimitedLine {
+  let lines = new Map<string, number>();
+  let written = 0;
+  let unwritten = 0;
+  let sinceMs = now();
+
+  function beginMinute(nowMs: number): void {
+    if (unwritten > 0) log.warn({ event: said.more, count: unwritten }, said.moreText);
+    lines = new Map();
+    written = 0;
+    unwritten = 0;
+    sinceMs = nowMs;
+  }
+
+  return (key, fields) => {
+    const nowMs = now();
+    if (nowMs - sinceMs >= minuteMs) beginMinute(nowMs);
+    const ofKey = lines.get(key) ?? 0;
+    if (ofKey >= linesPerKey || written >= linesInAll) {
+      unwritten += 1;
+      return;
+    }
+    lines.set(key, ofKey + 1);
+    written += 1;
+    log.warn({ event: said.one, ...fields }, said.oneText);
+  };
+}
+
+const refusedOver = {
   mqtt: {
     one: 'mqtt.login-refused',
     oneText: 'A login over MQTT was refused.',
@@ -34,32 +70,26 @@ export function createRefusedLoginLog(
   now: () => number,
   over: 'mqtt' | 'http',
 ): LogRefusedLogin {
-  const said = saidOf[over];
-  let lines = new Map<string, number>();
-  let written = 0;
-  let unwritten = 0;
-  let sinceMs = now();
-
-  function beginMinute(nowMs: number): void {
-    if (unwritten > 0) log.warn({ event: said.more, count: unwritten }, said.moreText);
-    lines = new Map();
-    written = 0;
-    unwritten = 0;
-    sinceMs = nowMs;
-  }
-
+  const write = createLimitedLine(log, now, refusedOver[over]);
   return (address, username) => {
-    const nowMs = now();
-    if (nowMs - sinceMs >= minuteMs) beginMinute(nowMs);
-    const ofAddress = lines.get(address) ?? 0;
-    if (ofAddress >= linesPerAddress || written >= linesInAll) {
-      unwritten += 1;
-      return;
-    }
-    lines.set(address, ofAddress + 1);
-    written += 1;
     const device =
       username !== undefined && isUuid(username.toLowerCase()) ? { device: username } : {};
-    log.warn({ event: said.one, address, ...device }, said.oneText);
+    write(address, { address, ...device });
   };
+}
+
+/** Characters of a topic in a line. */
+const maxTopicLength = 200;
+
+/** Writes that a device published where it may not, and was closed. */
+export type LogForeignTopic = (device: string, topic: string) => void;
+
+export function createForeignTopicLog(log: Log, now: () => number): LogForeignTopic {
+  const write = createLimitedLine(log, now, {
+    one: 'mqtt.foreign-topic',
+    oneText: 'A device published outside of its own topics, and was closed.',
+    more: 'mqtt.foreign-topics',
+    moreText: "Further messages outside of their devices' topics have no line of their own.",
+  });
+  return (device, topic) => write(device, { device, topic: topic.slice(0, maxTopicLength) });
 }

@@ -1,12 +1,20 @@
 import type { ServerResponse } from 'node:http';
-import type { Delivery, DeviceIdentity, Outcome, TimeRequest } from '../../src/contract/uplink.ts';
+import type {
+  Delivery,
+  DeviceIdentity,
+  Outcome,
+  TimeRequest,
+  UplinkContent,
+} from '../../src/contract/uplink.ts';
+import { isRecognisedAgain } from '../device/parse-uplink.ts';
+import type { Reservation } from '../../src/lib/byte-room.ts';
 import { comeLater, HttpProblem, notFound, toProblem } from './problem.ts';
 
 export type ExchangeDeps = {
   clock: () => number;
   /** Answers with a problem; the log has faults of our own. */
   refuse(exchange: Exchange, error: unknown): void;
-  /** It was answered, or its client has gone: nobody waits for it any more. */
+  /** It was answered, or nobody waits for that any more and it need not be stored. */
   over(exchange: Exchange): void;
 };
 
@@ -14,6 +22,12 @@ export type ExchangeDeps = {
 export class Exchange implements Delivery {
   isWithdrawn = false;
   isOver = false;
+  /** All of the message has arrived. */
+  isWhole = false;
+  /** Its client has gone: nobody is answered. */
+  isGone = false;
+  /** What it takes of the memory. */
+  place: Pick<Reservation, 'leave'> | null = null;
   /** When it was handed on to be stored. */
   sinceMs = Infinity;
   /** What is to come back with the answer. */
@@ -21,6 +35,7 @@ export class Exchange implements Delivery {
   readonly device: DeviceIdentity;
   readonly response: ServerResponse;
   readonly #deps: ExchangeDeps;
+  #content: UplinkContent | null = null;
   #outcome: Outcome | undefined;
 
   constructor(device: DeviceIdentity, response: ServerResponse, deps: ExchangeDeps) {
@@ -35,6 +50,7 @@ export class Exchange implements Delivery {
 
   stored(): void {
     if (this.isOver) return;
+    if (this.isGone) return this.#end();
     const outcome = this.#outcome ?? { stored: 0, repeated: 0, rejected: [] };
     const problem = findProblem(outcome);
     if (problem) return this.refuse(problem);
@@ -52,8 +68,23 @@ export class Exchange implements Delivery {
     this.refuse(comeLater('This could not be stored in time: send it again.'));
   }
 
-  /** The client has gone, and will send it again. */
+  /**
+   * The connection has ended. (That the client ended its side of it, behind the request, is no end: it is answered.)
+   * What arrived whole is stored all the same where a second copy would be recognised; else the client sends it again.
+   */
   abandon(): void {
+    this.isGone = true;
+    if (!this.isWhole) this.#withdraw();
+    else if (this.#content) this.parsed(this.#content);
+  }
+
+  /** What became of the message's body. */
+  parsed(content: UplinkContent): void {
+    this.#content = content;
+    if (this.isGone && !isRecognisedAgain(content)) this.#withdraw();
+  }
+
+  #withdraw(): void {
     if (this.isOver) return;
     this.isWithdrawn = true;
     this.#end();

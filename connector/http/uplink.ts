@@ -50,6 +50,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     clock: ports.clock,
     over(exchange) {
       underWay.delete(exchange);
+      if (exchange.isGone) exchange.place?.leave();
       if (exchange.isWithdrawn) ports.withdraw(exchange.device);
       else if (exchange.sinceMs < Infinity)
         observe.acknowledged((now() - exchange.sinceMs) / 1_000);
@@ -86,17 +87,18 @@ export function createHttpUplink(deps: UplinkDeps) {
     const device = devices.of(identity);
     refuseBeyond(device, name);
     const exchange = new Exchange(identity, response, exchangeDeps);
-    let place: Reservation | null = null;
     // It is emitted once: without `once` there is nothing to wrap, and to remove.
     response.on('close', () => {
-      place?.leave();
       exchange.abandon();
+      if (exchange.isOver) exchange.place?.leave();
     });
     const body =
       takeArrivedBody(request, limits.maxPacketBytes) ??
       (await bodies.read(request, { name, accountId: identity.accountId }));
     if (exchange.isOver) return;
-    place = takeRoom(identity, body.length * parsedFactor + tuning.messageOverheadBytes);
+    exchange.isWhole = true;
+    const place = takeRoom(identity, body.length * parsedFactor + tuning.messageOverheadBytes);
+    exchange.place = place;
     if (!place.isIn) await waitForRoom(place);
     if (exchange.isOver) return;
     const arrivedTs = ports.clock();
@@ -147,6 +149,8 @@ export function createHttpUplink(deps: UplinkDeps) {
     const { rejectionsPerMessage: max } = limits;
     const uplink = parseUplink(topic, device.upPrefix, body, arrivedTs, max, mayTell, format);
     const { content } = uplink;
+    exchange.parsed(content);
+    if (exchange.isOver) return;
     observe.message(content.kind);
     if (content.kind === 'time') {
       // Its answer says what time it is: nobody else is to be told.

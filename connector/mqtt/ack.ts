@@ -4,6 +4,7 @@ import type { Log, Observer } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import type { Unacked } from './unacked.ts';
 import { ackOf } from './v5-ack.ts';
+import { acknowledgement } from './v5-write.ts';
 
 export type AcknowledgerDeps = {
   ports: Pick<ConnectorPorts, 'withdraw'>;
@@ -33,12 +34,12 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     const nowMs = now();
     while (queue[0]?.isStored) {
       const first = queue.shift() as UnackedPublish;
-      const { proceed, sinceMs, qos, messageId } = first;
+      const { sinceMs, qos, messageId } = first;
       if (connection.ending !== null) continue;
       const { v5 } = connection;
       if (v5 && qos > 0) acknowledge(connection, ackOf(connection, v5, first));
-      else if (qos === 1) acknowledge(connection, messageId);
-      proceed?.();
+      else if (qos > 0)
+        acknowledge(connection, qos === 1 ? messageId : acknowledgement(2, messageId, 0, null));
       observe.acknowledged((nowMs - sinceMs) / 1_000);
     }
     if (connection.isStarved) connection.resume();
@@ -99,10 +100,15 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     /** Something on this connection, which ends, will not be sent again. */
     linger: (connection: Connection): void => void lingering.add(connection),
 
-    /** The device will send again what was not acknowledged; what it will not, waits on. */
+    /**
+     * The connection has ended. What was received of it is stored where the device sends it no more (it said
+     * DISCONNECT, or its QoS is 0) or where a second copy would be recognised. The rest is withdrawn: libraries send it
+     * again, whatever became of the session.
+     */
     withdraw(connection: Connection): void {
+      if (connection.unacked.length > 0) lingering.add(connection);
+      if (connection.hasLeft) return;
       if (connection.withdrawn === 'nothing') connection.withdrawn = 'resendable';
-      if (connection.unacked.some(({ qos }) => qos === 0)) lingering.add(connection);
       forget(connection);
     },
 
@@ -113,13 +119,11 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
       for (const connection of connections) if (isLate(connection)) giveUp(connection);
       for (const connection of lingering) if (isLate(connection)) giveUp(connection);
     },
-
-    giveUp,
   };
 }
 
 /**
- * Writes the acknowledgements of QoS 1 messages, MQTT 3.1.1 section 3.4, and whole ones of MQTT 5, in one
+ * Writes acknowledgements, those of QoS 1 in MQTT 3.1.1 by their identifier (section 3.4), others whole, in one
  * piece: as aedes does it, each is three writes (over WebSocket three frames). A socket that is full is not
  * read either, so that what waits to be written stays bounded.
  */

@@ -20,7 +20,10 @@ export class DeviceAedes extends Aedes {
     const { handle } = this;
     this.handle = (stream, request) => {
       const client = handle(stream, request);
-      parserOf(client).prependListener('packet', keepFilters);
+      parserOf(client).prependListener('packet', (packet: Parsed) => {
+        keepFilters(packet);
+        if (packet.cmd === 'disconnect') noteLeaving(client);
+      });
       // A plain object has members that are no subscriptions.
       Object.assign(client, { subscriptions: Object.create(null) });
       return client;
@@ -54,6 +57,14 @@ export function readFailure(error: Error): Failure {
   return { refusal: isVersion ? 'protocol-version' : null, ending };
 }
 
+type Parsed = SubscribePacket | { cmd: 'disconnect' } | { cmd: 'other' };
+
+/** It said DISCONNECT, and that in good order: aedes closes the connection next. */
+function noteLeaving(client: Client): void {
+  const connection = findConnection(client);
+  if (connection?.ending === null && connection.stage === 'ready') connection.hasLeft = true;
+}
+
 /** aedes has no hook for a whole SUBSCRIBE: this is where it hears of packets itself. */
 const parserOf = (client: Client) => (client as unknown as { _parser: EventEmitter })._parser;
 
@@ -64,7 +75,7 @@ const parserOf = (client: Client) => (client as unknown as { _parser: EventEmitt
  * what an accessor refers to until the next full collection.) Nor one with a filter that it cannot look up:
  * aedes 2.0.0-beta.1 keeps them by name in a plain object, and `__proto__` ends the process.
  */
-function keepFilters(packet: SubscribePacket | { cmd: 'other' }): void {
+function keepFilters(packet: Parsed): void {
   if (packet.cmd !== 'subscribe') return;
   const { subscriptions } = packet;
   const topics = new Set(subscriptions.map(({ topic }) => topic));

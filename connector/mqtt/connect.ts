@@ -1,5 +1,5 @@
 import type { AuthenticateError, Client, ConnectPacket } from 'aedes';
-import { upPrefix } from '../../src/contract/topic.ts';
+import { isBelow, upPrefix } from '../../src/contract/topic.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { findConnection, type Connection } from './connection.ts';
 import { tellOfExcess } from './excess.ts';
@@ -8,11 +8,10 @@ import { mostMeasurementBytes } from '../options.ts';
 import type { ConnectorLimits, ConnectionRefusal, Log } from '../options.ts';
 import type { ConnectorPorts, DeviceLogin, LoginRefusal } from '../ports.ts';
 import { answerConnect } from './aedes.ts';
-import { isOwn } from './publish.ts';
 import { refusalCodes } from './reason-codes.ts';
 import type { LogRefusedLogin } from '../device/refused-logins.ts';
 import type { Registry } from './registry.ts';
-import type { V5Session } from './v5-connect.ts';
+import type { V5Session } from './connect-packet.ts';
 import { connack, connackRefusal, type Welcome } from './v5-write.ts';
 
 // CONNACK return codes, MQTT 3.1.1 section 3.2.2.3.
@@ -72,9 +71,8 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
     // Told of a change meanwhile: the answer may be older than it.
     if (connection.isDoubtful && !(await ports.isStillAllowed(identity, credentials)))
       return 'not-authorized';
-    const prefix = { upPrefix: upPrefix(identity.uuid) };
     const { will } = connection;
-    if (will && !(isOwn(will.topic, prefix) && isShallow(will.topic, limits))) {
+    if (will && !isOwnTopic(will.topic, identity, limits)) {
       tell(identity, 'foreign-will');
       return 'not-authorized';
     }
@@ -187,6 +185,12 @@ function keepaliveOf(seconds: number, { maxKeepaliveSeconds }: ConnectorLimits):
   return seconds === 0 ? maxKeepaliveSeconds : Math.min(seconds, maxKeepaliveSeconds);
 }
 
-function isShallow(topic: string, { maxTopicLevels }: ConnectorLimits): boolean {
-  return topic.split('/', maxTopicLevels + 1).length <= maxTopicLevels;
+/** Of a will. [MQTT-3.3.2-2] */
+function isOwnTopic(
+  topic: string,
+  { uuid }: DeviceIdentity,
+  { maxTopicLevels }: ConnectorLimits,
+): boolean {
+  const levels = topic.split('/', maxTopicLevels + 1).length;
+  return isBelow(topic, upPrefix(uuid)) && !/[+#]/.test(topic) && levels <= maxTopicLevels;
 }

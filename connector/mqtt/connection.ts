@@ -11,7 +11,7 @@ import { disconnectCodes } from './reason-codes.ts';
 import type { Admitted } from './admission.ts';
 import type { ConnectionEnding, ConnectionRefusal } from '../options.ts';
 import type { DeviceLogin } from '../ports.ts';
-import type { V5Session } from './v5-connect.ts';
+import type { V5Session } from './connect-packet.ts';
 import { disconnect } from './v5-write.ts';
 
 /** What the devices of an account that are connected here have in common. */
@@ -51,9 +51,6 @@ export type Device = {
   timer: NodeJS.Timeout | null;
 };
 
-/** Tells aedes that it may go on with a packet. */
-export type Proceed = (error?: Error | null) => void;
-
 /** What is kept of a PUBLISH until it is stored, and acknowledged in its turn. */
 export type UnackedPublish = {
   /** 0: nobody will send it again. */
@@ -63,8 +60,6 @@ export type UnackedPublish = {
   readonly bytes: number;
   /** When it arrived; `Infinity` while its account has to wait. */
   sinceMs: number;
-  /** Null where aedes does not know of the message. */
-  readonly proceed: Proceed | null;
   isStored: boolean;
   /** Of a client of MQTT 5: what became of its items, once that is known. */
   outcome?: Outcome | null;
@@ -76,7 +71,13 @@ export type Ack = number | Buffer;
 /** A message towards the device that waits for its PUBACK. */
 export type Sent = { messageId: number; sinceMs: number; finish: (error: Error | null) => void };
 
-export type Subscription = { filter: string; qos: number; topics: DownTopic[] };
+export type Subscription = {
+  filter: string;
+  qos: number;
+  topics: DownTopic[];
+  /** The device's `downPrefix` as its filter spells it: what it is sent fits that [MQTT-4.7.0-1]. */
+  prefix: string;
+};
 
 export type Will = NonNullable<ConnectPacket['will']>;
 
@@ -100,6 +101,10 @@ export class Connection {
   client: Client | null = null;
   stage: 'opening' | 'authenticating' | 'ready' | 'closed' = 'opening';
   ending: ConnectionEnding | null = null;
+  /** It is about to be closed for what it sent. */
+  isBroken = false;
+  /** It said DISCONNECT: it sends nothing again. */
+  hasLeft = false;
   refusal: ConnectionRefusal | null = null;
 
   /** Null: it speaks MQTT 3.1.1, or 3.1. */
@@ -138,7 +143,10 @@ export class Connection {
   blockedSinceMs: number | null = null;
   /** Message identifiers of QoS 2 between PUBLISH and PUBREL. */
   unreleased: Set<number> | null = null;
-  /** What need not be stored any more: once it is gone, what the device will send again. */
+  /**
+   * What need not be stored any more: once it is gone, what the device will send again and would be stored twice
+   * then; where the store is away for too long, all.
+   */
   withdrawn: 'nothing' | 'resendable' | 'all' = 'nothing';
 
   /** Whoever reads it: null before its first byte. */
@@ -163,6 +171,16 @@ export class Connection {
     this.ending ??= reason;
     if (isEnding || !this.v5 || this.stage !== 'ready' || code === 0) this.socket.destroy();
     else this.leave(reason, disconnect(code));
+  }
+
+  /**
+   * Reads nothing more, and closes once what was read before has been dealt with: a packet that may not be is no
+   * reason to lose those in front of it, in however many pieces they came.
+   */
+  breakOff(reason: ConnectionEnding, code?: number): void {
+    if (this.isBroken) return;
+    this.isBroken = true;
+    setImmediate(() => this.close(reason, code));
   }
 
   /** Closes with a last packet. One that does not read would not read this either. Sections 3.14.4 and 4.13. */

@@ -1,6 +1,7 @@
 import type { AedesPublishPacket, Client } from 'aedes';
 import type { DownTopic } from '../../src/contract/uplink.ts';
-import { findConnection, type Connection, type Device, type Sent } from './connection.ts';
+import { findConnection } from './connection.ts';
+import type { Connection, Device, Sent, Subscription } from './connection.ts';
 import type { DownlinkChannel, Encoded } from '../device/downlink-sender.ts';
 import { write } from './ack.ts';
 import { expirySecondsOf } from './v5-deliver.ts';
@@ -23,9 +24,9 @@ export function channelOf(
 ): DownlinkChannel {
   return {
     device: device.identity,
-    accepts: (topic) => grantedQos(connection, topic) !== null,
+    accepts: (topic) => findSubscription(connection, topic) !== null,
     fits: (message) => fits(connection, device, message, deps),
-    send: (message) => send(connection, device, message, deps),
+    send: (message) => send(connection, message, deps),
   };
 }
 
@@ -48,29 +49,34 @@ function fits(
   return false;
 }
 
-/** The granted QoS at which a topic is delivered, the highest of its filters [MQTT-3.3.5-1]; null: none. */
-function grantedQos({ subscriptions }: Connection, topic: DownTopic): number | null {
-  let granted: number | null = null;
-  for (const { qos, topics } of subscriptions)
-    if (topics.includes(topic)) granted = Math.max(granted ?? 0, qos);
-  return granted;
+/** By which a topic is delivered: that with the highest QoS [MQTT-3.3.5-1]; null: none. */
+function findSubscription({ subscriptions }: Connection, topic: DownTopic): Subscription | null {
+  let found: Subscription | null = null;
+  for (const one of subscriptions)
+    if (one.topics.includes(topic) && one.qos > (found?.qos ?? -1)) found = one;
+  return found;
 }
 
 function send(
   connection: Connection,
-  { downPrefix }: Device,
   message: Encoded,
   { now, clock }: DeliverDeps,
 ): Promise<void> {
   const { client } = connection;
-  const qos: 0 | 1 = grantedQos(connection, message.topic) === 0 ? 0 : 1;
+  const subscription = findSubscription(connection, message.topic);
+  const qos: 0 | 1 = subscription?.qos === 0 ? 0 : 1;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  if (!client || connection.stage === 'closed' || (connection.v5 && connection.ending)) {
+  if (
+    !client ||
+    !subscription ||
+    connection.stage === 'closed' ||
+    (connection.v5 && connection.ending)
+  ) {
     reject(new Error('connection closed'));
     return promise;
   }
   const finish = (error?: Error | null) => (error ? reject(error) : resolve());
-  const topic = downPrefix + message.topic;
+  const topic = subscription.prefix + message.topic;
   if (connection.v5) {
     const messageId = qos === 1 ? expectAck(connection, now(), finish) : 0;
     const expirySeconds = expirySecondsOf(message, clock());

@@ -17,20 +17,18 @@ type DrainDeps = {
 
 /**
  * Reads no more, waits for what is under way to be stored and acknowledged, and closes, all within
- * `drainMs`. What was not stored in time is not acknowledged. The service goes away, not the devices: no will is published.
+ * `drainMs`. What was not stored in time is not acknowledged: what need not be stored twice is left to the store, which
+ * stops later. The service goes away, not the devices: no will is published.
  */
 export async function drain({ registry, reader, room, acknowledger }: DrainDeps, drainMs: number) {
   const flushMs = Math.min(longestFlushMs, drainMs / 2);
   reader.stop();
   await waitUntil(() => room.bytes() === 0, drainMs - flushMs);
   await inTurns(registry.connections, (connection) => {
-    // Says good-bye, and what is under way is given up.
+    // Says good-bye.
     if (connection.v5) connection.close('shutdown');
-    if (connection.unacked.length > 0) {
-      connection.ending ??= 'shutdown';
-      acknowledger.giveUp(connection);
-    }
     connection.ending ??= 'shutdown';
+    acknowledger.withdraw(connection);
     connection.socket.end(() => connection.socket.destroy());
   });
   await waitUntil(() => registry.connections.size === 0, flushMs);

@@ -2,6 +2,9 @@ import type { Rejection } from '../../src/contract/rejection.ts';
 import type { Uplink } from '../../src/contract/uplink.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { ConnectorPorts } from '../ports.ts';
+import { excerptOf, maxTopicLength } from '../device/parse-uplink.ts';
+import type { Device } from './connection.ts';
+import type { HeldMessage } from './held-messages.ts';
 import type { Registry } from './registry.ts';
 
 type Excess = 'too-many-connects' | 'too-many-connections';
@@ -36,16 +39,36 @@ export function tellOfTooLarge(
     tell(ports, identity, topic, { reason: 'packet-too-large', message });
 }
 
+/**
+ * Keeps a rejection of a message that a device published where it may not; its connection ends. Told each time, as of
+ * any message that is wrong: ingest bounds what is kept of a device, and a device connects only so often.
+ */
+export function tellOfForeignTopic(
+  ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
+  { identity, upPrefix }: Device,
+  { topic, payload }: HeldMessage,
+): void {
+  const message = `A device publishes below ${upPrefix}, and nowhere else: its connection was closed.`;
+  tell(
+    ports,
+    identity,
+    topic.slice(0, maxTopicLength),
+    { reason: 'foreign-topic', message },
+    payload,
+  );
+}
+
 /** If it cannot be stored, only this explanation is lost. */
 function tell(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
   identity: DeviceIdentity,
   topic: string,
   rejection: Rejection,
+  payload?: Buffer,
 ): void {
   const uplink: Uplink = {
     topic,
-    excerpt: '',
+    excerpt: payload ? excerptOf(payload) : '',
     arrivedTs: ports.clock(),
     content: { kind: 'none' },
     rejections: [rejection],

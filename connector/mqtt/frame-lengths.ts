@@ -3,6 +3,7 @@ export const connect = 1;
 export const publish = 3;
 export const subscribe = 8;
 export const unsubscribe = 10;
+export const disconnect = 14;
 
 /** Least and greatest remaining length. */
 export type Lengths = readonly [number, number];

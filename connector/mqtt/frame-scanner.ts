@@ -1,4 +1,12 @@
-import { connect, publish, subscribe, unsubscribe, v3Lengths, v5Lengths } from './frame-lengths.ts';
+import {
+  connect,
+  disconnect,
+  publish,
+  subscribe,
+  unsubscribe,
+  v3Lengths,
+  v5Lengths,
+} from './frame-lengths.ts';
 import type { Lengths } from './frame-lengths.ts';
 import { reason } from './reason-codes.ts';
 
@@ -42,7 +50,10 @@ export class FrameScanner {
   beganLarge = false;
   /** Set once its CONNECT is read. */
   isV5 = false;
-  /** Where the connection breaks the protocol or a limit: the reason code of MQTT 5. */
+  /** Nothing more is taken: its client has said DISCONNECT, or it is broken. */
+  isOver = false;
+  /** It breaks the protocol or a limit: `fault` is the reason code of MQTT 5. */
+  isBroken = false;
   fault: number = reason.malformed;
   #expects: 'type' | 'length' | 'topic' | 'body' = 'type';
   #type = 0;
@@ -55,9 +66,10 @@ export class FrameScanner {
   #isConnected = false;
 
   /**
-   * How many bytes of `chunk` may be taken: up to where the packet after `maxPackets` begins, or the body of
-   * a large one. -1: nothing, the connection breaks the protocol or a limit. `largeTopic`: where packets may be
-   * large; null: nowhere.
+   * How many bytes of `chunk` may be taken: up to the end of the `maxPackets`th packet that ends in it, wherever that
+   * began; to the end of a CONNECT, as its answer decides about what follows; or to the body of a large packet. Where
+   * the connection breaks the protocol or a limit (`isBroken`), up to the packet that does. What follows a
+   * DISCONNECT is dropped [MQTT-3.14.4-1]. `largeTopic`: where packets may be large; null: nowhere.
    */
   advance(
     chunk: Uint8Array,
@@ -70,17 +82,25 @@ export class FrameScanner {
     this.otherUnits = 0;
     this.beganLarge = false;
     let at = 0;
-    while (at < chunk.length) {
+    let ended = 0;
+    /** Where the packet begins that is being read; 0 for one that began in an earlier chunk. */
+    let from = 0;
+    while (at < chunk.length && !this.isOver) {
+      const byte = chunk[at] as number;
       switch (this.#expects) {
         case 'type':
-          if (this.publishes + this.others >= maxPackets) return this.#end(at);
-          if (!this.#begin(chunk[at++] as number)) return -1;
+          if (ended >= maxPackets) return this.#end(at);
+          from = at;
+          if (!this.#begin(byte)) return this.#break(from);
+          at += 1;
           break;
         case 'length':
-          if (!this.#readLength(chunk[at++] as number, limits, largeTopic)) return -1;
+          if (!this.#readLength(byte, limits, largeTopic)) return this.#break(from);
+          at += 1;
           break;
         case 'topic':
-          if (!this.#readTopic(chunk[at++] as number)) return -1;
+          if (!this.#readTopic(byte)) return this.#break(from);
+          at += 1;
           if (this.beganLarge) return this.#end(at);
           break;
         case 'body': {
@@ -91,14 +111,30 @@ export class FrameScanner {
           break;
         }
       }
+      if (this.#expects !== 'type') continue;
+      ended += 1;
+      if (this.#type === connect) return this.#end(at);
+      this.isOver = this.#type === disconnect;
     }
     return this.#end(at);
   }
 
+  /** Of the packet that breaks the connection nothing is taken; those before it were sent in good order. */
+  #break(from: number): number {
+    this.isOver = true;
+    this.isBroken = true;
+    this.#expects = 'type';
+    return this.#end(from);
+  }
+
   #end(at: number): number {
     this.isBetween = this.#expects === 'type';
-    this.wholeBytes = 1 + this.#lengthBytes + this.#length;
-    this.begunBytes = this.isBetween ? 0 : this.wholeBytes - this.#bodyLeft;
+    const headBytes = 1 + this.#lengthBytes;
+    // A length of several bytes says nothing until its last one has come.
+    const isKnown = this.#expects !== 'length';
+    this.wholeBytes = isKnown ? headBytes + this.#length : 0;
+    if (this.isBetween) this.begunBytes = 0;
+    else this.begunBytes = isKnown ? this.wholeBytes - this.#bodyLeft : headBytes;
     if (this.isBetween) this.isLarge = false;
     return at;
   }
@@ -160,7 +196,9 @@ export class FrameScanner {
     const at = this.#topicBytes;
     const expected =
       at < 2 ? (at === 0 ? length >> 8 : length & 255) : this.#topic.charCodeAt(at - 2);
-    if (byte !== expected) return this.#isTooLarge();
+    // A uuid may be in capitals, and no other part: all letters in it are a to f.
+    const isCapital = byte >= 0x41 && byte <= 0x46 && at >= uuidAt && at < uuidAt + uuidBytes;
+    if ((isCapital ? byte + 0x20 : byte) !== expected) return this.#isTooLarge();
     this.#topicBytes += 1;
     this.#bodyLeft -= 1;
     if (at < length + 1) return true;
@@ -180,6 +218,10 @@ export class FrameScanner {
     return Math.min(filters, limits.maxPacketBytes);
   }
 }
+
+/** Where the uuid stands in a large packet's topic, behind its length and `devices/`. */
+const uuidAt = 2 + 8;
+const uuidBytes = 36;
 
 const anyLength: Lengths = [0, Infinity];
 

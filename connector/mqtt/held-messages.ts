@@ -43,9 +43,10 @@ export type HeldMessages = ReturnType<typeof createHeldMessages>;
 const atOnce = 100;
 const pauseMs = 10;
 const longestPauseMs = 1_000;
-const withdrawn = Object.assign(new Error('the device will send it again'), {
-  code: 'unavailable',
-});
+
+/** For a message whose device will send it again. */
+export const withdrawnError = (): Error =>
+  Object.assign(new Error('the device will send it again'), { code: 'unavailable' });
 
 /**
  * Messages of accounts that bring more than they may. Their connections are read on, so that a device
@@ -152,7 +153,7 @@ export function createHeldMessages(options: HoldingOptions) {
       for (const held of queue) {
         if (!held.unacked.isWithdrawn) continue;
         forget(waiting, held);
-        held.unacked.failed(withdrawn);
+        held.unacked.failed(withdrawnError());
       }
     },
 

@@ -1,12 +1,12 @@
 import type { ByteRoom } from '../../src/lib/byte-room.ts';
 import { createDownlinkRoom } from '../device/downlink-room.ts';
 import { createRateStore, type RateStore, type SharedRates } from '../device/device-rates.ts';
-import { createRefusedLoginLog } from '../device/refused-logins.ts';
+import { createForeignTopicLog, createRefusedLoginLog } from '../device/refused-logins.ts';
 import { defaultTuning, type ConnectorOptions, type Observer, type Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { createAcknowledger, type Acknowledger } from './ack.ts';
 import { createAuthenticator, type Authenticator } from './connect.ts';
-import { tellOfTooLarge } from './excess.ts';
+import { tellOfForeignTopic, tellOfTooLarge } from './excess.ts';
 import { createHeldMessages, type HeldMessages } from './held-messages.ts';
 import { createLargePackets } from './large-packets.ts';
 import { createPassOn, createPublisher, type Publisher } from './publish.ts';
@@ -15,7 +15,7 @@ import { createReader, type Reader } from './read.ts';
 import { createRegistry, type Registry } from './registry.ts';
 import { createSubscriber, type Subscriber } from './subscribe.ts';
 import { createUnackedRoom, type UnackedRoom } from './unacked.ts';
-import { createIntake } from './v5-intake.ts';
+import { createIntake } from './intake.ts';
 
 /** What devices' packets pass, and what is known of their connections: of one connector, and without its sockets. */
 export type Parts = {
@@ -85,7 +85,20 @@ function createUplinkParts({
   const passOn = createPassOn({ ports, rateStore, limits, observe, now });
   const holding = createHeldMessages({ holds, tuning, clock, now, room, passOn });
   const acknowledger = createAcknowledger({ ports, holding, observe, log, now });
-  const publisher = createPublisher({ clock, room, acknowledger, holding, passOn, tuning, now });
+  const logForeignTopic = createForeignTopicLog(log, now);
+  const publisher = createPublisher({
+    clock,
+    room,
+    acknowledger,
+    holding,
+    passOn,
+    tuning,
+    now,
+    onForeignTopic(device, message) {
+      tellOfForeignTopic(ports, device, message);
+      logForeignTopic(device.identity.uuid, message.topic);
+    },
+  });
   const reader = createReader({
     presence,
     limits,
@@ -96,7 +109,6 @@ function createUplinkParts({
     large: createLargePackets({ limits, tuning, now }),
     rateGate: createRateGate({ rateStore, now }),
     holding,
-    publisher,
     intake: createIntake({ limits, publisher, rateStore }),
   });
   return { room, holding, acknowledger, publisher, reader };

@@ -4,12 +4,11 @@ import type { Connection, Device } from './connection.ts';
 import type { HeldMessages } from './held-messages.ts';
 import type { LargePackets } from './large-packets.ts';
 import { PacketBuffer } from './packet-buffer.ts';
-import type { Publisher } from './publish.ts';
 import type { RateStore } from '../device/device-rates.ts';
 import type { RateGate } from './rate-gate.ts';
 import { gateReads, wakeReader, type Read } from './read-gate.ts';
 import type { UnackedRoom } from './unacked.ts';
-import type { Intake } from './v5-intake.ts';
+import type { Intake } from './intake.ts';
 
 export type ReaderOptions = {
   presence: DevicePorts['presence'];
@@ -22,9 +21,7 @@ export type ReaderOptions = {
   large: LargePackets;
   rateGate: RateGate;
   holding: Pick<HeldMessages, 'canReadOrWait'>;
-  /** Takes the messages that a chunk of whole packets begins with. */
-  publisher: Pick<Publisher, 'acceptLeading'>;
-  /** Takes what clients of MQTT 5 send, and every CONNECT. */
+  /** Takes whole packets. */
   intake: Intake;
 };
 
@@ -52,7 +49,7 @@ export type Reader = {
  */
 export function createReader(options: ReaderOptions): Reader {
   const { presence, limits, tuning, rateStore, now, room, rateGate, holding } = options;
-  const { large, publisher, intake } = options;
+  const { large, intake } = options;
   /** Connections with a packet that has begun and not ended, the one that began first in front. */
   const midway = new Set<Connection>();
   let midwayBytes = 0;
@@ -63,7 +60,8 @@ export function createReader(options: ReaderOptions): Reader {
 
   function canReadOrWait(connection: Connection): boolean {
     // What it is told why it ends may still be on its way.
-    if (connection.ending !== null) return false;
+    if (connection.ending !== null || connection.scanner.isOver || connection.isBroken)
+      return false;
     const isOpening = connection.stage === 'opening';
     // One that has closed must not be remembered: nobody would forget it again.
     if (!isOpening && connection.stage !== 'ready') return false;
@@ -91,21 +89,19 @@ export function createReader(options: ReaderOptions): Reader {
     const chunk = read();
     if (chunk === null) return null;
     const isOpening = connection.stage === 'opening';
-    const most = isOpening ? 1 : tuning.maxUnackedMessages - connection.unacked.length;
+    const most = tuning.maxUnackedMessages - connection.unacked.length;
     const mayBeLarge = large.areTaken && device && !connection.isWebSocket;
     const end = scanner.advance(chunk, most, limits, mayBeLarge ? device.largeTopic : null);
-    if (end < 0) {
-      connection.close('malformed', scanner.fault);
-      return null;
-    }
     connection.heardMs = now();
     if (connection.large || scanner.beganLarge) large.follow(connection);
     const begunBytes = scanner.isLarge ? 0 : scanner.begunBytes;
     if (begunBytes !== connection.begunBytes) followBegun(connection, begunBytes);
-    if (end < chunk.length) socket.unshift(chunk.subarray(end));
-    if (isOpening && scanner.isBetween) connection.stage = 'authenticating';
+    if (end < chunk.length && !scanner.isOver) socket.unshift(chunk.subarray(end));
+    if (isOpening && scanner.isBetween && end > 0) connection.stage = 'authenticating';
     const taken = end < chunk.length ? chunk.subarray(0, end) : chunk;
-    return takeWhole(connection, taken, isOpening);
+    const whole = end > 0 ? takeWhole(connection, taken, isOpening) : null;
+    if (scanner.isBroken) connection.breakOff('malformed', scanner.fault);
+    return whole;
   }
 
   /** Charges the device, and gives aedes what it is to read of the packets that are whole. Others are kept until they are. */
@@ -120,10 +116,9 @@ export function createReader(options: ReaderOptions): Reader {
       if (begunBytes === 0) connection.packets = null;
     }
     if (whole === null) return null;
-    if (isOpening) return intake.takeConnect(connection, whole);
-    return connection.v5
-      ? intake.takePackets(connection, connection.v5, whole)
-      : publisher.acceptLeading(connection, whole);
+    return isOpening
+      ? intake.takeConnect(connection, whole)
+      : intake.takePackets(connection, whole);
   }
 
   /** A device may send slowly; many that never end a packet may not fill the memory. */

@@ -122,7 +122,7 @@ async function startAedes(
       done(null, true);
     },
     authenticate: authenticator.authenticate,
-    authorizePublish: publisher.accept,
+    authorizePublish: publisher.acceptWill,
     authorizeSubscribe: subscriber.authorize,
     authorizeForward,
   });

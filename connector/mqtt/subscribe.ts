@@ -32,7 +32,8 @@ export function createSubscriber(
       if (topics === null) return done(null, null);
       const others = connection.subscriptions.filter((known) => known.filter !== filter);
       if (others.length >= limits.maxSubscriptions) return done(null, null);
-      connection.subscriptions = [...others, { filter, qos, topics }];
+      const spelled = filter.slice(0, prefix.length);
+      connection.subscriptions = [...others, { filter, qos, topics, prefix: spelled }];
       done(null, requested);
     },
 

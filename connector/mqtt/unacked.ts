@@ -1,11 +1,6 @@
-import type { Delivery, Outcome } from '../../src/contract/uplink.ts';
-import type {
-  AccountConnections,
-  Connection,
-  Device,
-  Proceed,
-  UnackedPublish,
-} from './connection.ts';
+import type { Delivery, Outcome, Uplink } from '../../src/contract/uplink.ts';
+import { isRecognisedAgain } from '../device/parse-uplink.ts';
+import type { AccountConnections, Connection, Device, UnackedPublish } from './connection.ts';
 
 /**
  * An account may hold this many times the bytes that are still free: one alone up to two thirds of all,
@@ -103,12 +98,13 @@ type Told = {
  */
 export class Unacked implements UnackedPublish, Delivery {
   isStored = false;
+  /** What became of its payload; null while that is not parsed, and once it is stored. */
+  uplink: Pick<Uplink, 'content'> | null = null;
   readonly connection: Connection;
   readonly qos: number;
   readonly messageId: number;
   readonly bytes: number;
   sinceMs: number;
-  readonly proceed: Proceed | null;
   readonly #acknowledger: Told;
   readonly #room: Pick<UnackedRoom, 'release'>;
 
@@ -125,17 +121,19 @@ export class Unacked implements UnackedPublish, Delivery {
     this.messageId = message.messageId;
     this.bytes = message.bytes;
     this.sinceMs = message.sinceMs;
-    this.proceed = message.proceed;
     room.hold(connection, message.bytes);
   }
 
+  /** Of one that is not parsed yet nobody knows whether a second copy would be recognised. */
   get isWithdrawn(): boolean {
     const { withdrawn } = this.connection;
-    return withdrawn === 'all' || (withdrawn === 'resendable' && this.qos > 0);
+    if (withdrawn !== 'resendable') return withdrawn === 'all';
+    return this.qos > 0 && this.uplink !== null && !isRecognisedAgain(this.uplink.content);
   }
 
   stored(): void {
     this.isStored = true;
+    this.uplink = null;
     this.#room.release(this.connection, this.bytes);
     this.#acknowledger.stored(this);
   }

@@ -1,7 +1,7 @@
 import type { Rejection } from '../../src/contract/rejection.ts';
 import type { Ack, Connection, UnackedPublish } from './connection.ts';
 import { reason } from './reason-codes.ts';
-import type { V5Session } from './v5-connect.ts';
+import type { V5Session } from './connect-packet.ts';
 import { acknowledgement } from './v5-write.ts';
 
 /** Characters of a rejection's message that an acknowledgement tells; the whole of it is on down/errors. */

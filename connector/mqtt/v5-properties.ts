@@ -77,6 +77,10 @@ export type Properties = {
 };
 
 const none: ReadonlyMap<number, number> = new Map();
+
+/** What a packet of MQTT 3.1.1 has in place of properties that begin at `end`. */
+export const noProperties = (end: number): Properties => ({ fault: 0, end, values: none });
+
 const failed = (fault: number): Properties => ({ fault, end: -1, values: none });
 
 /**

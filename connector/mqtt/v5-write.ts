@@ -1,4 +1,4 @@
-import { packet, varint } from './v5-frames.ts';
+import { packet, varint } from './frames.ts';
 import { property } from './v5-properties.ts';
 
 /** What a CONNACK of MQTT 5 says of this connection. */

@@ -15,6 +15,7 @@ import {
 } from '../http/schema.ts';
 import { TimestampResponse } from '../http/schema.ts';
 import { deleteAccount } from './delete-account.ts';
+import { turnOfAccount } from './throttle.ts';
 import { listAccountEvents } from './list-events.ts';
 import { getAccount } from './find-account.ts';
 import { insertAccountEvent, updateAccount } from './queries.ts';
@@ -94,7 +95,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       errors: [],
       response: MessageResponse,
       handler: async ({ account: { accountId }, request }) => {
-        await deleteAccount(deps, accountId);
+        await deleteAccount(deps, accountId, turnOfAccount(accountId, request.address));
         return { timestamp: request.now(), message: 'The account was deleted.' };
       },
     }),

@@ -17,7 +17,7 @@ import { needMail } from './forgotten-password.ts';
 import { linkLifetimeMs, readEmailToken } from './links.ts';
 import { insertMail, mayAskForEmail, queueLinkMail } from './mail-queries.ts';
 import { getAccount } from './find-account.ts';
-import { turnOf } from './throttle.ts';
+import { turnOf, turnOfAccount } from './throttle.ts';
 
 /**
  * Sends a link to the new address; nothing changes before it is confirmed there. Throws `forbidden` for a
@@ -70,7 +70,7 @@ export async function findLinkedChange(
  * link is not valid, or another account has the address by now.
  */
 export async function confirmEmailChange(
-  deps: Pick<AccountsDeps, 'db' | 'linkKeys' | 'exclusively' | 'revokeSessions'>,
+  deps: Pick<AccountsDeps, 'db' | 'linkKeys' | 'inTurn' | 'revokeSessions'>,
   token: string,
   by: DoneBy,
 ): Promise<string | null> {
@@ -92,7 +92,8 @@ export async function confirmEmailChange(
       await deps.revokeSessions(accountId);
       return email;
     });
-  return deps.exclusively(confirm).catch((error: unknown) => {
+  const turn = turnOfAccount(accountId, by.actor.address);
+  return deps.inTurn(turn, confirm).catch((error: unknown) => {
     // Somebody registered with it at this moment.
     if (kindOf(error) === 'unique') return null;
     throw error;

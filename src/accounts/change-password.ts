@@ -5,18 +5,18 @@ import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import { lockAccount } from './delete-account.ts';
 import { dropEmailChange } from './email-change-queries.ts';
+import type { FairQueue } from './fair-queue.ts';
 import type { Passwords } from './passwords.ts';
 import { getAccount } from './find-account.ts';
 import { updatePassword } from './queries.ts';
-import type { WorkQueue } from './work-queue.ts';
-import { turnOf, type LoginThrottle } from './throttle.ts';
+import { turnOf, turnOfAccount, type LoginThrottle } from './throttle.ts';
 
 export type ChangePasswordDeps = {
   db: Database;
   passwords: Passwords;
   throttle: LoginThrottle;
-  /** One at a time: the work inside the transaction may need a second connection. */
-  exclusively: WorkQueue;
+  /** A few at a time: the work inside the transaction may need a second connection. */
+  inTurn: FairQueue;
   revokeSessions: (accountId: number) => Promise<void>;
   refusals: Pick<RefusalLog, 'note'>;
 };
@@ -52,15 +52,11 @@ export async function changePassword(
 
 /** False when the password was changed by somebody else meanwhile. */
 export async function setPassword(
-  {
-    db,
-    exclusively,
-    revokeSessions,
-  }: Omit<ChangePasswordDeps, 'passwords' | 'throttle' | 'refusals'>,
+  { db, inTurn, revokeSessions }: Omit<ChangePasswordDeps, 'passwords' | 'throttle' | 'refusals'>,
   change: { accountId: number; oldHash: string; newHash: string },
   by: DoneBy,
 ): Promise<boolean> {
-  return exclusively(() =>
+  return inTurn(turnOfAccount(change.accountId, by.actor.address), () =>
     db.transaction(async (tx) => {
       await lockAccount(tx, change.accountId);
       if (!(await updatePassword(tx, change))) return false;

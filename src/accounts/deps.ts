@@ -3,9 +3,9 @@ import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import type { DeleteAccountDeps } from './delete-account.ts';
+import type { FairQueue } from './fair-queue.ts';
 import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
-import type { WorkQueue } from './work-queue.ts';
 import type { CountLinkMail, CountRegistration } from './registration-limit.ts';
 import type { LoginThrottle } from './throttle.ts';
 
@@ -23,7 +23,8 @@ export type AccountsOptions = {
   openRegistration: boolean;
   countRegistration: CountRegistration;
   countLinkMail: CountLinkMail;
-  onDevicesRemoved: DeleteAccountDeps['onDevicesRemoved'];
+  forgetPersons: DeleteAccountDeps['forgetPersons'];
+  onAccountRemoved: DeleteAccountDeps['onAccountRemoved'];
   /** The account's push tokens are others than before; told within the transaction that changes them. */
   onPushTokens?: (tx: Sql, accountId: number, nowMs: number) => Promise<void>;
   /** What links in mails are signed with, newest first. */
@@ -35,7 +36,8 @@ export type AccountsOptions = {
 };
 
 export type AccountsDeps = AccountsOptions & {
-  exclusively: WorkQueue;
+  /** For what ends all sessions of an account: a few at a time, in turns of addresses and accounts. */
+  inTurn: FairQueue;
   revokeSession: Sessions['revoke'];
   revokeSessions: Sessions['revokeAll'];
 };

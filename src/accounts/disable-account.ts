@@ -3,12 +3,9 @@ import { insertEntry } from '../audit/queries.ts';
 import type { Database } from '../db/database.ts';
 import { lockAccount } from './delete-account.ts';
 import { setDisabled } from './disabled-queries.ts';
-import type { WorkQueue } from './work-queue.ts';
 
 export type DisableAccountDeps = {
   db: Database;
-  /** One at a time: the work inside the transaction may need a second connection. */
-  exclusively: WorkQueue;
   revokeSessions: (accountId: number) => Promise<void>;
 };
 
@@ -18,20 +15,18 @@ export type DisableAccountDeps = {
  * (`unavailable`). False when it was disabled before; what may have begun meanwhile ends all the same.
  */
 export async function disableAccount(
-  { db, exclusively, revokeSessions }: DisableAccountDeps,
+  { db, revokeSessions }: DisableAccountDeps,
   accountId: number,
   ts: number,
 ): Promise<boolean> {
-  return exclusively(() =>
-    db.transaction(async (tx) => {
-      // A login that is under way waits, and then finds its account disabled.
-      await lockAccount(tx, accountId);
-      const isNew = await setDisabled(tx, accountId, ts);
-      if (isNew) await insertEntry(tx, accountId, { kind: 'disabled', actor: operator, ts });
-      await revokeSessions(accountId);
-      return isNew;
-    }),
-  );
+  return db.transaction(async (tx) => {
+    // A login that is under way waits, and then finds its account disabled.
+    await lockAccount(tx, accountId);
+    const isNew = await setDisabled(tx, accountId, ts);
+    if (isNew) await insertEntry(tx, accountId, { kind: 'disabled', actor: operator, ts });
+    await revokeSessions(accountId);
+    return isNew;
+  });
 }
 
 /** Lets the account in again: its devices with the tokens that they have. False when it was not disabled. */

@@ -1,9 +1,11 @@
 import type { Sql } from '../db/sql.ts';
 import { listDisabledIds } from './disabled-queries.ts';
 
-/** The accounts that the operator has shut out, as this process knows them: half a second late. */
+/** The accounts that the operator has shut out, or that were removed, as this process knows them: half a second late. */
 export type DisabledAccounts = {
   has(accountId: number): boolean;
+  /** An account was removed just now: it counts from here on. */
+  note(accountId: number): void;
   /** Told of each account once it is known to be disabled. Gives what ends that. */
   onDisabled(listener: (accountId: number) => void): () => void;
   close(): Promise<void>;
@@ -26,16 +28,32 @@ export async function startDisabledAccounts(
   const { db, intervalMs = 500, onError } = options;
   const listeners = new Set<(accountId: number) => void>();
   let disabled = new Set(await listDisabledIds(db));
+  /** Noted since, by the number of the look that was the newest then: an older one may not have seen it. */
+  const noted = new Map<number, number>();
+  let looks = 0;
   let isAway = false;
   let isReading = false;
   let reading = Promise.resolve();
 
   async function read(): Promise<void> {
+    const look = (looks += 1);
     const before = disabled;
-    disabled = new Set(await listDisabledIds(db));
+    const found = await listDisabledIds(db);
+    for (const [accountId, newest] of noted) if (newest < look) noted.delete(accountId);
+    disabled = new Set([...found, ...noted.keys()]);
     isAway = false;
-    for (const accountId of disabled)
-      if (!before.has(accountId)) for (const listener of listeners) listener(accountId);
+    for (const accountId of disabled) if (!before.has(accountId)) tell(accountId);
+  }
+
+  function tell(accountId: number): void {
+    for (const listener of listeners) listener(accountId);
+  }
+
+  function note(accountId: number): void {
+    noted.set(accountId, looks);
+    if (disabled.has(accountId)) return;
+    disabled.add(accountId);
+    tell(accountId);
   }
 
   function look(): void {
@@ -53,6 +71,7 @@ export async function startDisabledAccounts(
   timer.unref();
   return {
     has: (accountId) => disabled.has(accountId),
+    note,
     onDisabled(listener) {
       // Wrapped, so that the same function twice is two listeners.
       const own = (accountId: number) => listener(accountId);

@@ -11,11 +11,11 @@ import { insertMail, queueLinkMail } from './mail-queries.ts';
 import { findAccount } from './find-account.ts';
 import type { AccountRow } from './find-account.ts';
 import { updatePassword } from './queries.ts';
-import { turnOf } from './throttle.ts';
+import { turnOf, turnOfAccount } from './throttle.ts';
 
 type LinkDeps = Pick<AccountsDeps, 'linkKeys' | 'hasMail'> & { db: Database };
 type ResetDeps = LinkDeps &
-  Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'exclusively' | 'revokeSessions'>;
+  Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'inTurn' | 'revokeSessions'>;
 
 /** Throws `unavailable` where no mail can be sent. */
 export function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
@@ -70,7 +70,7 @@ export async function resetPassword(
   if (!owner) return false;
   const { accountId, email } = owner;
   const newHash = await deps.passwords.hash(password, turnOf(email, address));
-  const isSet = await deps.exclusively(() =>
+  const isSet = await deps.inTurn(turnOfAccount(accountId, address), () =>
     deps.db.transaction(async (tx) => {
       await lockAccount(tx, accountId);
       // As it is now: another link may have been used while this password was hashed.

@@ -14,6 +14,7 @@ export async function listAccounts(sql: Sql): Promise<ListedAccount[]> {
       account.disabled_at as "disabledTs",
       (select count(*) from device where device.account_id = account.id) as devices
     from account
+    where removed_at is null
     order by account.email_normal
   `);
   return rows;
@@ -23,6 +24,7 @@ export async function listAccountIds(sql: Sql): Promise<number[]> {
   const { rows } = await sql.query<{ id: number }>(`
     select id
     from account
+    where removed_at is null
     order by id
   `);
   return rows.map(({ id }) => id);
@@ -30,6 +32,8 @@ export async function listAccountIds(sql: Sql): Promise<number[]> {
 
 /** Whether anybody has an account yet. */
 export async function hasAccounts(sql: Sql): Promise<boolean> {
-  const { rows } = await sql.query<{ has: boolean }>('select exists (select from account) as has');
+  const { rows } = await sql.query<{ has: boolean }>(
+    'select exists (select from account where removed_at is null) as has',
+  );
   return rows[0]?.has === true;
 }

@@ -1,17 +1,23 @@
 import type { Route } from '../http/route.ts';
 import { accountRoutes } from './account-routes.ts';
 import type { AccountsDeps, AccountsOptions } from './deps.ts';
+import { createFairQueue } from './fair-queue.ts';
 import { loginRoutes } from './login-routes.ts';
 import { recoveryPages } from './recovery-pages.ts';
 import { recoveryRoutes } from './recovery-routes.ts';
-import { createWorkQueue } from './work-queue.ts';
 import { sessionRoutes } from './session-routes.ts';
+
+/**
+ * Each holds a connection to the database, and its sessions may take another one to end: fewer than the pool can be
+ * configured to have, so that one of them always gets on.
+ */
+const turns = { parallel: 3, perAddress: 2, maxWaiting: 100 };
 
 /** Specification 4.1 and 4.2, and the sessions and password change beyond it. */
 export function accountsRoutes(options: AccountsOptions): Route[] {
   const deps: AccountsDeps = {
     ...options,
-    exclusively: createWorkQueue({ parallel: 1, maxWaiting: 100 }),
+    inTurn: createFairQueue(turns),
     revokeSession: options.sessions.revoke,
     revokeSessions: options.sessions.revokeAll,
   };

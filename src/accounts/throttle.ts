@@ -77,3 +77,8 @@ export function pairKey(email: string, address: string): string {
 export function turnOf(email: string, address: string): Asker {
   return { address: network(address), who: accountKey(email) };
 }
+
+/** The turn of an account that is known; `address`: null where nobody's is. */
+export function turnOfAccount(accountId: number, address: string | null): Asker {
+  return { address: network(address ?? ''), who: String(accountId) };
+}

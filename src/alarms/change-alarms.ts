@@ -57,6 +57,7 @@ async function lockAlarms(tx: Sql, alarmIds: readonly number[]): Promise<Alarm[]
       select ${alarmColumns}
         from alarm a
        where a.id = any($1::bigint[])
+         and exists (select from device d where d.id = a.device_id and d.account_id is not null)
        order by a.id
          for no key update`,
     values: [alarmIds],

@@ -33,7 +33,8 @@ async function lockDevices(tx: Sql, deviceIds: readonly number[]) {
   const { rows } = await tx.query<{ id: number; name: string }>({
     name: 'alarms-lock-devices',
     text: `
-      select id, name from device where id = any($1::bigint[]) order by id for no key update`,
+      select id, name from device
+       where id = any($1::bigint[]) and account_id is not null order by id for no key update`,
     values: [deviceIds],
   });
   return rows;

@@ -93,7 +93,7 @@ export async function listAlarms(
      select ${alarmColumns}, d.name as "deviceName",
             ${quiet('s', 'snoozed_by')} as snooze, ${quiet('m', 'muted_by')} as mute
        from alarm a
-       join device d on d.id = a.device_id
+       join device d on d.id = a.device_id and d.account_id = a.account_id
        left join alarm_snooze s using (device_id, pu_id, st_id, ev_id)
        left join device_mute m using (device_id)
       where a.account_id = $1 and a.id < $2 and ${isLabelled} ${fits}
@@ -131,8 +131,9 @@ export async function getAlarmDevice(
             ev_id as "evId"
        from alarm a
       where id = $2 and account_id = $1
-        and ($3::text[] is null
-             or exists (select from device d where d.id = a.device_id and d.labels && $3))`,
+        and exists (select from device d
+                     where d.id = a.device_id and d.account_id = a.account_id
+                       and ($3::text[] is null or d.labels && $3))`,
     [accountId, alarmId, within],
   );
   if (!rows[0]) throw noSuchAlarm();

@@ -21,7 +21,7 @@ export async function* walkChangedAlarms(
       text: `
         select ${alarmColumns}, d.name as "deviceName"
           from alarm a
-          join device d on d.id = a.device_id
+          join device d on d.id = a.device_id and d.account_id = a.account_id
          where a.account_id = $1
            and ($2::bigint is null or a.device_id = $2)
            and a.id > $3

@@ -25,7 +25,7 @@ export async function loadKeys(sql: Sql, hashes: string[]): Promise<Map<string, 
              k.used_at as "usedTs"
         from unnest($1::text[]) as wanted (hash)
         join api_key k on k.hash = decode(wanted.hash, 'hex')
-        join account a on a.id = k.account_id`,
+        join account a on a.id = k.account_id and a.removed_at is null`,
     values: [hashes],
   });
   return new Map(rows.map(({ hash, ...key }) => [hash, key]));
@@ -43,7 +43,7 @@ export async function findKey(
       select k.id, k.uuid as "keyId", k.account_id as "accountId", a.uuid as "accountUuid",
              k.scopes, k.labels, k.expires_at as "expiresTs", k.used_at as "usedTs"
         from api_key k
-        join account a on a.id = k.account_id
+        join account a on a.id = k.account_id and a.removed_at is null
        where k.account_id = $1 and k.uuid = $2`,
     values: [accountId, keyId],
   });

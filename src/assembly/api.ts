@@ -14,6 +14,7 @@ import { webhookDocs } from '../notifications/hook-docs.ts';
 import { createRequestRate } from '../quotas/request-rate.ts';
 import { createTickets } from '../streams/tickets.ts';
 import { version } from '../version.ts';
+import { startQuotaWatchOf } from './quota-watch.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import type { Console } from './console.ts';
 import { startDoors } from './doors.ts';
@@ -78,6 +79,7 @@ export async function startApi(
     upgrades: connector ? { '/mqtt': webSocketsOf(connector, config.http.trustedProxies) } : {},
   });
   observeHttpTurns(metrics.registry, http.countWaiting);
+  startQuotaWatchOf(shared);
   shared.publicUrl.listensOn(http.port);
   shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
   return http;

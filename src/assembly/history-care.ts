@@ -1,8 +1,8 @@
 import { compactActivity } from '../quotas/activity-queries.ts';
 import { forgetRefusedLogins } from '../devices/refused-login-queries.ts';
-import { createDeviceRemoval } from '../devices/remove-devices.ts';
+import { createDeviceRemoval, detachDevices } from '../devices/remove-devices.ts';
 import type { FailedJob } from '../history/failed-jobs.ts';
-import { purgeDevices } from '../history/purge.ts';
+import { createClearing } from '../history/clear-removed.ts';
 import { startUpkeep, type Chore } from '../history/upkeep.ts';
 import { forgetKeys } from '../idempotency/forget-keys.ts';
 import { forgetGaps } from '../listening/queries.ts';
@@ -17,9 +17,9 @@ import type { Shared } from './shared.ts';
 
 const clearEveryMs = 30_000;
 
-/** Keeps the history as long as it is asked for, and clears what removed devices left. */
+/** Keeps the history as long as it is asked for, and clears what removed devices and accounts left. */
 export async function startHistoryCare(shared: Shared) {
-  const { log, db, bus, believed, releases } = shared;
+  const { log, db, bus, believed, monotonicClock, releases } = shared;
   const historyLog = log.child({ component: 'history' });
   const onError = (err: unknown) =>
     historyLog.warn(
@@ -31,19 +31,25 @@ export async function startHistoryCare(shared: Shared) {
       { event: 'history.jobs-failed', jobs },
       'Jobs of TimescaleDB on the history failed; it tries them again.',
     );
-  const onPurgeError = (err: unknown) =>
+  const onClearingError = (err: unknown) =>
     historyLog.warn(
       { event: 'history.purge-failed', err },
-      'The history of a removed device could not be deleted; it is tried again within a minute.',
+      'What belonged to a removed device or account could not be deleted; it is tried again within a minute.',
     );
-  const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError });
+  const clearing = createClearing({
+    db,
+    nowMs: monotonicClock,
+    detach: (accountId, limit) => detachDevices(db, bus, accountId, limit),
+    onError: onClearingError,
+  });
+  const removal = createDeviceRemoval({ db, bus, startClearing: clearing.start });
   // What another process did not come to, because it was killed.
   const stopClearing = startEvery(clearEveryMs, (signal) =>
-    removal.resume(signal).catch(onPurgeError),
+    clearing.resume(signal).catch(onClearingError),
   );
   releases.add('clearing of removed devices', async () => {
     await stopClearing();
-    await removal.close();
+    await clearing.close();
   });
   const chores: Chore[] = [
     (nowTs, { kept }) => compactActivity(db, kept, nowTs),
@@ -74,5 +80,5 @@ export async function startHistoryCare(shared: Shared) {
       timelessChores: [(signal) => removeUnusedProfiles(db, signal)],
     }),
   );
-  return removal;
+  return { removal, startClearing: clearing.start };
 }

@@ -42,15 +42,17 @@ function watchExpiry(
   { clock, log, metrics, releases }: Shared,
   expiresTs: Connector['certificateExpiresTs'],
 ): void {
-  if (expiresTs() === null) return;
   new Gauge({
     name: 'mqtt_certificate_expires_timestamp_seconds',
     help: 'When the certificate of MQTT over TLS ends, in seconds since 1970.',
+    labelNames: ['protocol'],
     registers: [metrics.registry],
     collect() {
-      this.set((expiresTs() ?? 0) / 1_000);
+      const ts = expiresTs();
+      if (ts !== null) this.set({ protocol: 'mqtts' }, ts / 1_000);
     },
   });
+  if (expiresTs() === null) return;
   const told = log.child({ component: 'mqtt' });
   const check = async () => {
     const leftMs = (expiresTs() ?? Infinity) - clock();

@@ -7,6 +7,7 @@ import { accountsRoutes } from '../accounts/routes.ts';
 import { createThrottle } from '../accounts/throttle.ts';
 import { auditRoutes } from '../audit/routes.ts';
 import { readHistoryKind } from '../history/kind.ts';
+import { forgetPersons } from '../history/owned-rows.ts';
 import { noSuchDevice } from '../devices/no-such-device.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { findDeviceId } from '../devices/queries.ts';
@@ -59,12 +60,13 @@ export async function listRoutes(
   const { config, db, bus, keys, monotonicClock, limitsOf } = shared;
   const { sessions, authenticate } = doors;
   const { connector = null, othersWait = () => false } = devices ?? {};
-  const removal = await startHistoryCare(shared);
+  const { removal, startClearing } = await startHistoryCare(shared);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const { quotas } = config;
   const streams = createStreamCount((accountId) => limitsOf(accountId).streams);
   const exports = createExports({
     limitOf: (accountId) => limitsOf(accountId).exports,
+    isGone: shared.disabled.has,
     nowMs: monotonicClock,
   });
   const counters = {
@@ -95,7 +97,11 @@ export async function listRoutes(
     openRegistration,
     countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
     countLinkMail: createLinkMailLimit(limiters),
-    onDevicesRemoved: removal.finishRemoval,
+    forgetPersons,
+    onAccountRemoved(accountId: number) {
+      bus.publish('removed', { accountId });
+      startClearing();
+    },
     onPushTokens: alarms.wake,
   };
   return [

@@ -80,6 +80,8 @@ export async function startShared(
   const metrics = createMetrics();
   const { limitsOf, loginsOf } = await startQuotas(db, config, log, releases);
   const disabled = await startDisabled(db, log, releases);
+  const noteRemoved = bus.subscribe('removed', ({ accountId }) => disabled.note(accountId));
+  releases.add('removed accounts', noteRemoved);
   const { memory: settings } = config;
   const { registry } = metrics;
   const memory = startMemory({

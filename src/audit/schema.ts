@@ -33,6 +33,8 @@ export const AuditKind = z
     'key-made',
     'key-revoked',
     'quota-changed',
+    'quota-near',
+    'quota-used-up',
     'sms-allowed',
     'sms-denied',
     'disabled',

@@ -1,4 +1,4 @@
-import { downPrefix, findMatchedTopics, upPrefix } from '../contract/topic.ts';
+import { downPrefix, findMatchedTopics, isBelow, upPrefix } from '../contract/topic.ts';
 import type { AuthorizeBody, Rule } from './schema.ts';
 
 /** What somebody wants to do with a topic, or a filter. */
@@ -14,11 +14,14 @@ export function wishOf({ action, acc }: AuthorizeBody): Wish | null {
 
 const hasWildcard = (topic: string) => /[+#\0]/.test(topic);
 
-/** A device publishes to its own `up/`, listens to its own `down/`, and nothing else. */
+/**
+ * A device publishes to its own `up/`, listens to its own `down/`, and nothing else. A broker compares topics letter by
+ * letter: a filter whose uuid is in capitals would never be sent anything.
+ */
 export function mayDevice(uuid: string, wish: Wish, topic: string): boolean {
-  if (wish === 'publish') return topic.startsWith(upPrefix(uuid)) && !hasWildcard(topic);
+  if (wish === 'publish') return isBelow(topic, upPrefix(uuid)) && !hasWildcard(topic);
   if (wish === 'receive') return topic.startsWith(downPrefix(uuid));
-  return findMatchedTopics(topic, downPrefix(uuid)) !== null;
+  return topic.startsWith(downPrefix(uuid)) && findMatchedTopics(topic, downPrefix(uuid)) !== null;
 }
 
 /** A bridge does the opposite, for all devices. */

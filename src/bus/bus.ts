@@ -25,6 +25,8 @@ export type BusMessages = {
   access: { deviceId: number; uuid: string };
   /** A device connected somewhere as this session: older connections of the same session give way. */
   session: { uuid: string; clientId: string; connection: string };
+  /** An account was removed: its devices' connections and its streams end. */
+  removed: { accountId: number };
   /** An account's token sessions ended: all of them, or the one named. */
   revoked: { accountId: number; sessionId?: string };
   /** Events of these devices were committed. */

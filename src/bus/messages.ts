@@ -24,6 +24,7 @@ const schemas = {
   }),
   access: z.object({ deviceId: id, uuid: z.string() }),
   session: z.object({ uuid: z.string(), clientId: z.string(), connection: z.string() }),
+  removed: z.object({ accountId: id }),
   revoked: z.object({ accountId: id, sessionId: z.string().optional() }),
   events: z.object({ accountIds: z.array(id), deviceIds: z.array(id) }),
   labels: z.object({ accountId: id }),

@@ -18,17 +18,25 @@ export async function readSettings(
     pathToFileURL(join(configDir, 'default.ts')).href
   )) as { default: unknown };
   const file = configFile ? resolve(configFile) : await findLocalFile(configDir);
-  if (file === null) return takeDailyQuota(Settings.parse(defaults));
+  if (file === null) return takeDailyQuota(Settings.parse(followRegistration(defaults, {})));
   const local = await readLaid(file);
   if ('problem' in local) {
     problems.push(`${file}: ${local.problem}.`);
     return null;
   }
-  const parsed = Settings.safeParse(layOver(defaults, local.value));
+  const parsed = Settings.safeParse(followRegistration(defaults, local.value));
   if (parsed.success) return takeDailyQuota(parsed.data);
   for (const { path, message } of parsed.error.issues)
     problems.push(`${file}: ${path.join('.') || 'the whole'}: ${describeIssue(message)}.`);
   return null;
+}
+
+/** Closed registration has quotas of its own beneath those that the user sets. */
+function followRegistration(defaults: unknown, local: unknown): unknown {
+  const laid = layOver(defaults, local);
+  if (!isObject(laid) || !isObject(laid['accounts'])) return laid;
+  if (laid['accounts']['openRegistration'] !== false) return laid;
+  return layOver(layOver(defaults, { quotas: laid['quotasWhereClosed'] }), local);
 }
 
 /** An older name of `quotas.messagesPerDay`. */

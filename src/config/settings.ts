@@ -108,6 +108,7 @@ export const Settings = z.strictObject({
   }),
   notifications: NotificationSettings.strict(),
   quotas: QuotaSettings,
+  quotasWhereClosed: QuotaSettings.partial(),
 });
 export type Settings = z.infer<typeof Settings>;
 

@@ -29,6 +29,7 @@ export type RejectionReason =
   | 'invalid-json'
   | 'invalid-payload'
   | 'unknown-topic'
+  | 'foreign-topic'
   | 'unknown-sense'
   | 'out-of-range'
   | 'future-timestamp'

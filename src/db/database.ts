@@ -2,7 +2,7 @@ import pg from 'pg';
 import { DomainError } from '../errors.ts';
 import type { Sql } from './sql.ts';
 import { transaction, type Transaction, type TransactionOptions } from './transaction.ts';
-import { isUnavailable, stateOf, states } from './error-kind.ts';
+import { kindOf, stateOf, states } from './error-kind.ts';
 import { searchPathFor } from './schema-name.ts';
 import { optionsOf, sessionFormats, types } from './types.ts';
 
@@ -86,8 +86,11 @@ function toDomain(cause: unknown): unknown {
     return new DomainError('unavailable', 'The database is not as this program knows it.', {
       cause,
     });
-  if (isUnavailable(cause))
+  const kind = kindOf(cause);
+  if (kind === 'unavailable')
     return new DomainError('unavailable', 'The database is away.', { cause });
+  if (kind === 'cancelled')
+    return new DomainError('unavailable', 'The database took too long for this.', { cause });
   return cause;
 }
 

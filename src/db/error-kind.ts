@@ -4,6 +4,8 @@ import { codeOf } from '../lib/thrown.ts';
 /**
  * What an error of the database asks for:
  * - `unavailable`: the server, or the network to it, is away for now: later, and on another connection.
+ * - `cancelled`: the server gave this statement up, because it took too long or waited too long for a lock. Others go
+ *   on. The same again may end the same way: whoever repeats it counts, and tries less at once.
  * - `serialization`: a conflict with another transaction: run the same again, soon.
  * - `unique`: a row of it is stored already.
  * - `unstorable`: a value or a row that it will never accept, at least beside what is stored.
@@ -11,15 +13,15 @@ import { codeOf } from '../lib/thrown.ts';
  * - `fault`: a bug of this program; anything that is not listed.
  */
 export type DatabaseErrorKind =
-  'unavailable' | 'serialization' | 'unique' | 'unstorable' | 'schema' | 'fault';
+  'unavailable' | 'cancelled' | 'serialization' | 'unique' | 'unstorable' | 'schema' | 'fault';
 
 /** By SQLSTATE, or how it begins (PostgreSQL's appendix A); the first that fits counts. */
 const kindsByState: readonly [string, DatabaseErrorKind][] = [
   ['08', 'unavailable'], // connection_exception
   ['25006', 'unavailable'], // read_only_sql_transaction: it became a standby
   ['53', 'unavailable'], // insufficient_resources: disk, memory, connections
-  ['55P03', 'unavailable'], // lock_not_available
-  ['57014', 'unavailable'], // query_canceled: a statement's time-out
+  ['55P03', 'cancelled'], // lock_not_available
+  ['57014', 'cancelled'], // query_canceled: a statement's time-out
   ['57P0', 'unavailable'], // shutdown, crash, start-up
   ['58', 'unavailable'], // system_error
   ['25P02', 'serialization'], // in_failed_sql_transaction: what failed before it was not heard, and is not to be guessed
@@ -62,13 +64,19 @@ const driverTexts: ReadonlySet<string> = new Set([
 
 export function kindOf(error: unknown): DatabaseErrorKind {
   if (!(error instanceof Error)) return 'fault';
-  if (error instanceof DomainError) return error.code === 'unavailable' ? 'unavailable' : 'fault';
+  if (error instanceof DomainError) return kindOfDomain(error);
   // Whatever the reason: a Unix socket is not there (ENOENT) while its server restarts.
   if ('syscall' in error && error.syscall === 'connect') return 'unavailable';
   const code = stateOf(error);
   if (code === '') return driverTexts.has(error.message) ? 'unavailable' : 'fault';
   if (unreachable.has(code)) return 'unavailable';
   return kindsByState.find(([state]) => code.startsWith(state))?.[1] ?? 'fault';
+}
+
+/** `openDatabase` answers both with `unavailable`: to whoever asked they are the same. */
+function kindOfDomain({ code, cause }: DomainError): DatabaseErrorKind {
+  if (code !== 'unavailable') return 'fault';
+  return cause !== undefined && kindOf(cause) === 'cancelled' ? 'cancelled' : 'unavailable';
 }
 
 export function isUnavailable(error: unknown): boolean {

@@ -57,6 +57,7 @@ export async function retirePreviousToken(
         update device
            set previous_token_accepted = false
          where id = $1 and token_version = $2 and previous_token_accepted
+           and account_id is not null
         returning account_id
       ), audited as (${insertEntryFrom('retired', 3)})
       select from retired`,

@@ -11,7 +11,7 @@ export async function clearConnected(db: Sql, connectorId: number): Promise<numb
       )
       select distinct d.account_id as "accountId"
         from cleared
-        join device d on d.id = cleared.device_id`,
+        join device d on d.id = cleared.device_id and d.account_id is not null`,
     [connectorId],
   );
   return rows.map(({ accountId }) => accountId);
@@ -31,7 +31,7 @@ export async function saveSightings(
       insert into presence as p (device_id, connector_id, connected, last_seen_at)
       select d.id, $1, n.connected, ms_to_timestamp(n.seen_ts)
         from unnest($2::bigint[], $3::boolean[], $4::bigint[]) as n (device_id, connected, seen_ts)
-        join device d on d.id = n.device_id
+        join device d on d.id = n.device_id and d.account_id is not null
        order by d.id
       on conflict (device_id) do update
          set connected = case when excluded.connected or p.connector_id = $1

@@ -31,7 +31,7 @@ export async function insertDevices(
       with counted as (
         insert into account_usage as u (account_id, devices, registrations_day, registrations)
         select id, $6, ${today}, $6 from account
-         where id = $1
+         where id = $1 and removed_at is null
            and $6 <= ${limitOf('$1', 'devices', '$7')}
            and $6 <= ${limitOf('$1', 'devicesPerDay', '$8')}
         on conflict (account_id) do update
@@ -39,7 +39,8 @@ export async function insertDevices(
                registrations_day = excluded.registrations_day,
                registrations = $6 + case when u.registrations_day = excluded.registrations_day
                                          then u.registrations else 0 end
-         where u.devices + $6 <= ${limitOf('$1', 'devices', '$7')}
+         where not u.is_closed
+           and u.devices + $6 <= ${limitOf('$1', 'devices', '$7')}
            and (u.registrations_day <> excluded.registrations_day
                 or u.registrations + $6 <= ${limitOf('$1', 'devicesPerDay', '$8')})
         returning account_id

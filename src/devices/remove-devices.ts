@@ -2,23 +2,18 @@ import type { DoneBy, NewEntry } from '../audit/entry.ts';
 import { insertEntries } from '../audit/queries.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Database } from '../db/database.ts';
+import { giveWay, haltIngest } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
-import { ingestLock, purgeLock } from '../db/locks.ts';
 import { inTurns } from '../lib/in-turns.ts';
 import { lockUsage } from '../quotas/queries.ts';
-
-/** So many devices are cleared before it is looked whether to stop. */
-const devicesAtOnce = 50;
 
 export type RemovedDevice = { deviceId: number; uuid: string };
 
 export type RemovalDeps = {
   db: Database;
   bus: Bus;
-  /** Clears the events and measurements of devices that are gone; may be called twice for one. */
-  purge: (db: Database, deviceIds: number[]) => Promise<void>;
-  /** Told of a purge that failed; `resume` makes up for it. */
-  onPurgeError: (error: unknown) => void;
+  /** Devices are marked: what belonged to them is to be deleted. */
+  startClearing: () => void;
 };
 
 export type DeviceRemoval = {
@@ -31,72 +26,21 @@ export type DeviceRemoval = {
     of: { uuids: readonly string[]; labels: readonly string[] | null; by: DoneBy },
   ): Promise<RemovedDevice[]>;
   /**
-   * What follows the commit that removed the rows of devices: their connections end. Their history goes
-   * after that, and is not waited for.
+   * What follows the commit that marked devices: their connections end. What belonged to them is deleted after
+   * that, and is not waited for.
    */
   finishRemoval(devices: RemovedDevice[]): Promise<void>;
-  /**
-   * Clears what removals have left. One process at a time does; others leave it to that one. Rejects at the
-   * first purge that fails.
-   */
-  resume(signal?: AbortSignal): Promise<void>;
-  /** Resolves when nothing is being cleared here. */
-  idle(): Promise<void>;
-  /** Clears no more, and waits for what is under way. The next process goes on. */
-  close(): Promise<void>;
 };
 
 /**
- * The rows of devices go at once, with their credentials, state and profiles; their events and
- * measurements, which nobody can read from then on, after the commit. A note that the database makes in the
- * same transaction sees to it that these go too, whatever happens in between.
+ * A removal marks devices: from its commit on nobody finds them, nor anything of them, and nothing is stored for
+ * them. Their rows are then deleted piece by piece, however many they are (`history/clear-removed.ts`).
  */
-export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDeps): DeviceRemoval {
-  const closing = new AbortController();
-  let clearing: Promise<void> | null = null;
-  let isWanted = false;
-
-  /** Where it is being cleared already, once more after that. */
-  function startClearing(): void {
-    isWanted = true;
-    clearing ??= clearWanted()
-      .catch(onPurgeError)
-      .finally(() => (clearing = null));
-  }
-
-  async function clearWanted(): Promise<void> {
-    while (isWanted && !closing.signal.aborted) {
-      isWanted = false;
-      await resume(closing.signal);
-    }
-  }
-
-  /** False where nothing is left, or another process is at it. */
-  async function clearSome(): Promise<boolean> {
-    // While the rows go over other connections, this transaction has no snapshot that would hold back vacuum.
-    return db.transaction(async (tx) => {
-      const { rows } = await tx.query<{ held: boolean }>(
-        'select pg_try_advisory_xact_lock($1) as held',
-        [purgeLock],
-      );
-      if (rows[0]?.held !== true) return false;
-      const deviceIds = await listRemoved(tx);
-      if (deviceIds.length === 0) return false;
-      await purge(db, deviceIds);
-      await db.query('delete from removed_device where device_id = any($1::bigint[])', [deviceIds]);
-      return true;
-    });
-  }
-
-  async function resume(signal?: AbortSignal): Promise<void> {
-    while (signal?.aborted !== true && (await clearSome()));
-  }
-
+export function createDeviceRemoval({ db, bus, startClearing }: RemovalDeps): DeviceRemoval {
   const removeWithin: DeviceRemoval['removeWithin'] = async (tx, accountId, of) => {
     const { by } = of;
     await lockUsage(tx, accountId);
-    await tx.query('select pg_advisory_xact_lock($1)', [ingestLock]);
-    const removed = await deleteDevices(tx, accountId, of);
+    const removed = await markHalting(tx, (marking) => markDevices(marking, accountId, of));
     const entries = removed.map(({ uuid }): NewEntry => {
       return { kind: 'device-removed', ...by, details: { deviceAuthUuid: uuid } };
     });
@@ -119,18 +63,53 @@ export function createDeviceRemoval({ db, bus, purge, onPurgeError }: RemovalDep
     },
     removeWithin,
     finishRemoval,
-    resume,
-    async idle() {
-      await clearing;
-    },
-    async close() {
-      closing.abort();
-      await clearing;
-    },
   };
 }
 
-async function deleteDevices(
+/**
+ * Takes some devices of a removed account away from it, as a removal does; gives how many there were. Connections
+ * have ended with the account.
+ */
+export async function detachDevices(
+  db: Database,
+  bus: Pick<Bus, 'publish'>,
+  accountId: number,
+  limit: number,
+): Promise<number> {
+  const detached = await db.transaction(async (tx) => {
+    const { rows } = await tx.query<{ uuid: string }>(
+      'select uuid from device where account_id = $1 order by id limit $2',
+      [accountId, limit],
+    );
+    const of = { uuids: rows.map(({ uuid }) => uuid), labels: null };
+    return of.uuids.length === 0
+      ? []
+      : markHalting(tx, (marking) => markDevices(marking, accountId, of));
+  });
+  // What earlier versions remember of them: they know removed devices, and no removed accounts.
+  await inTurns(detached, ({ deviceId, uuid }) => bus.publish('access', { deviceId, uuid }));
+  return detached.length;
+}
+
+/** Marks while ingest stands; where it would stand for too long, gives way and tries again. */
+function markHalting<T>(tx: Sql, mark: (tx: Sql) => Promise<T>): Promise<T> {
+  return giveWay(async (waitMs) => {
+    await tx.query('savepoint marking');
+    try {
+      await haltIngest(tx, waitMs);
+      return await mark(tx);
+    } catch (error) {
+      await tx.query('rollback to savepoint marking');
+      throw error;
+    }
+  });
+}
+
+/**
+ * One statement, and few rows a device: ingest stands meanwhile. Without its row in `device_state` a device has
+ * neither evidence nor a tick, and what ingest remembers of it is void.
+ */
+async function markDevices(
   tx: Sql,
   accountId: number,
   { uuids, labels }: { uuids: readonly string[]; labels: readonly string[] | null },
@@ -138,29 +117,35 @@ async function deleteDevices(
   const { rows } = await tx.query<RemovedDevice>(
     `
       with removed as (
-        delete from device
+        select id, uuid, name
+          from device
          where uuid = any($2::uuid[]) and account_id = $1 and ($3::text[] is null or labels && $3)
-        returning id, uuid, name
+         order by id
+           for update
+      ), marked as (
+        update device d
+           set account_id = null, uuid = gen_random_uuid(), name = '', labels = '{}',
+               configuration = '{}'
+          from removed r
+         where d.id = r.id
+      ), stateless as (
+        delete from device_state where device_id in (select id from removed)
+      ), unwatched as (
+        delete from refused_login where device_id in (select id from removed)
       ), noted as (
+        insert into removed_device (device_id, account_id)
+        select id, $1 from removed
+      ), named as (
         insert into removed_uuid (uuid, account_id, name)
         select uuid, $1, name from removed
         on conflict (uuid) do nothing
+      ), counted as (
+        update account_usage
+           set devices = greatest(0, devices - (select count(*) from removed))
+         where account_id = $1
       )
       select id as "deviceId", uuid from removed`,
     [accountId, uuids, labels],
   );
   return rows;
-}
-
-/** Some of which history may be left. */
-async function listRemoved(tx: Sql): Promise<number[]> {
-  const { rows } = await tx.query<{ deviceId: number }>(
-    `
-      select device_id as "deviceId"
-        from removed_device
-       order by device_id
-       limit $1`,
-    [devicesAtOnce],
-  );
-  return rows.map(({ deviceId }) => deviceId);
 }

@@ -40,13 +40,14 @@ export async function readFeed(
       select * from (
         (select f.xact, f.seq, f.type, f.ts, f.body, f.device_id as "deviceId", d.uuid
            from event_feed f
-           join device d on d.id = f.device_id
+           join device d on d.id = f.device_id and d.account_id = f.account_id
           where ${isBetween})
         union all
         (select f.xact, f.seq, 'alarm', f.ts, f.body, f.device_id, f.device_uuid
            from alarm_change f
           where (f.body ->> 'change' = 'removed'
-                 or exists (select from device d where d.id = f.device_id))
+                 or exists (select from device d
+                             where d.id = f.device_id and d.account_id = f.account_id))
             and ${isBetween})) as both_feeds
        order by xact, seq
        limit $7`,

@@ -1,33 +1,35 @@
 import type { Database } from '../db/database.ts';
-import { stateOf, states } from '../db/error-kind.ts';
-import { slicesOf } from '../lib/slices.ts';
+import { kindOf } from '../db/error-kind.ts';
 import { historyTables, readHistoryKind } from './kind.ts';
+import { deletePieceOf, type RemovedDevices, type Turn } from './pieces.ts';
 
-/** Devices in one statement, and rows of ordinary tables in one transaction. */
-const devicesAtOnce = 50;
-const rowsAtOnce = 10_000;
+/** What of a feed one statement looks at. */
+const feedRows = 20_000;
 
 /**
- * Deletes all history of devices that are gone, also from compressed chunks and from the hourly
- * aggregate. A transaction deletes from one chunk, or some thousand rows, so its locks are short.
- * When it is interrupted, the next call continues. Nothing may be stored for these devices any more.
+ * Deletes all history of devices that are gone, also from compressed chunks and from the hourly aggregate. A
+ * transaction deletes from one chunk, or some thousand rows, so its locks are short. False where the turn was over
+ * before the end; it is called again then, and after it was interrupted. Nothing may be stored for these devices any
+ * more. `accountId`: whose they were; unknown, the feeds keep theirs until they are a day old.
  */
-export async function purgeDevices(db: Database, deviceIds: readonly number[]): Promise<void> {
+export async function purgeDevices(
+  db: Database,
+  { accountId, deviceIds }: RemovedDevices,
+  turn: Turn,
+): Promise<boolean> {
   const kind = await readHistoryKind(db);
-  for (const some of slicesOf(deviceIds, devicesAtOnce)) {
-    const owners = { device_id: some, series_id: await listSeriesIds(db, some) };
-    const purgeRows = kind === 'plain' ? purgeTable : purgeChunks;
-    for (const { name, key } of historyTables) await purgeRows(db, name, key[0], owners[key[0]]);
-    if (kind === 'timescaledb') await purgeHours(db, owners.series_id);
-    await db.query('delete from event_feed where device_id = any($1)', [some]);
-    // That an alarm went with its device says nothing of the device, and streams are still to be told.
-    await db.query(
-      `delete from alarm_change where device_id = any($1) and body ->> 'change' <> 'removed'`,
-      [some],
-    );
-    // Last: measurements name only their series, so without it the rest could not be found.
-    await db.query('delete from series where device_id = any($1)', [some]);
+  const owners = { device_id: deviceIds, series_id: await listSeriesIds(db, deviceIds) };
+  const purgeRows = kind === 'plain' ? purgeTable : purgeChunks;
+  for (const { name, key } of historyTables)
+    if (!(await purgeRows(db, name, { column: key[0], owners: owners[key[0]] }, turn)))
+      return false;
+  if (kind === 'timescaledb') await purgeHours(db, owners.series_id);
+  if (accountId !== null) {
+    await purgeFeed(db, 'event_feed', { accountId, deviceIds }, turn);
+    await purgeFeed(db, 'alarm_change', { accountId, deviceIds }, turn);
   }
+  // Last: measurements name only their series, so without it the rest could not be found.
+  return purgeTable(db, 'series', { column: 'device_id', owners: deviceIds }, turn);
 }
 
 async function listSeriesIds(db: Database, deviceIds: number[]): Promise<number[]> {
@@ -38,29 +40,24 @@ async function listSeriesIds(db: Database, deviceIds: number[]): Promise<number[
   return rows.map(({ id }) => id);
 }
 
-async function purgeTable(
+type Owners = { column: 'device_id' | 'series_id'; owners: number[] };
+
+function purgeTable(
   db: Database,
   table: string,
-  column: string,
-  owners: number[],
-): Promise<void> {
-  for (;;) {
-    const { rowCount } = await db.query(
-      `delete from ${table}
-        where ctid = any(array(
-          select ctid from ${table} where ${column} = any($1::bigint[]) limit ${rowsAtOnce}))`,
-      [owners],
-    );
-    if ((rowCount ?? 0) < rowsAtOnce) return;
-  }
+  { column, owners }: Owners,
+  turn: Turn,
+): Promise<boolean> {
+  const text = deletePieceOf({ table, owner: column });
+  return turn.deleteAll((limit) => db.query(text, [owners, limit]));
 }
 
 async function purgeChunks(
   db: Database,
   table: string,
-  column: string,
-  owners: number[],
-): Promise<void> {
+  { column, owners }: Owners,
+  turn: Turn,
+): Promise<boolean> {
   const { rows } = await db.query<{ range_start: number; range_end: number }>(
     `select range_start, range_end
        from timescaledb_information.chunks
@@ -68,35 +65,74 @@ async function purgeChunks(
       order by range_start`,
     [table],
   );
+  const purge = async (from: number, to: number) => {
+    const { rowCount } = await db.query(
+      `delete from ${table}
+        where ${column} = any($1::bigint[])
+          and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3)`,
+      [owners, from, to],
+    );
+    return rowCount ?? 0;
+  };
   for (const { range_start, range_end } of rows) {
-    const purge = (from: number, to: number): Promise<unknown> =>
-      db.query(
-        `delete from ${table}
-          where ${column} = any($1::bigint[])
-            and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3)`,
-        [owners, from, to],
+    if (turn.isOver) return false;
+    await turn.spend(() => inHalves(purge, range_start, range_end));
+  }
+  return true;
+}
+
+/**
+ * A feed is found by its account alone, and of that only the devices' rows go: it is walked from its beginning. That
+ * it tells of alarms which went with their device stays: it says nothing of the device, and streams are still to be
+ * told.
+ */
+async function purgeFeed(
+  db: Database,
+  feed: 'event_feed' | 'alarm_change',
+  { accountId, deviceIds }: { accountId: number; deviceIds: number[] },
+  turn: Turn,
+): Promise<void> {
+  const isTold = feed === 'alarm_change' ? `and body ->> 'change' <> 'removed'` : '';
+  let last = { xact: '0', seq: 0 };
+  for (let count = feedRows; count === feedRows;) {
+    const step = async (): Promise<number> => {
+      const { rows } = await db.query<{ xact: string; seq: number; count: number }>(
+        `with page as materialized (
+           select ctid, xact, seq from ${feed}
+            where account_id = $1 and (xact, seq) > ($2::xid8, $3::bigint)
+            order by xact, seq
+            limit ${feedRows}
+         ), gone as (
+           delete from ${feed}
+            where ctid = any(array(select ctid from page))
+              and device_id = any($4::bigint[]) ${isTold}
+         )
+         select xact::text, seq, (select count(*) from page) as count
+           from page order by xact desc, seq desc limit 1`,
+        [accountId, last.xact, last.seq, deviceIds],
       );
-    await inHalves(purge, range_start, range_end);
+      last = rows[0] ?? last;
+      return rows[0]?.count ?? 0;
+    };
+    count = await turn.spend(step);
   }
 }
 
 /** Less is not tried: something else is wrong. Milliseconds. */
 const shortest = 60_000;
 
-/** A range with more rows than the time of a statement is enough for is purged in two. */
+/** A range with more rows than the time of a statement is enough for is purged in two. Gives how many there were. */
 async function inHalves(
-  purge: (from: number, to: number) => Promise<unknown>,
+  purge: (from: number, to: number) => Promise<number>,
   from: number,
   to: number,
-): Promise<void> {
+): Promise<number> {
   try {
-    await purge(from, to);
+    return await purge(from, to);
   } catch (error) {
-    const { cause } = error instanceof Error ? error : {};
-    if (stateOf(cause) !== states.queryCanceled || to - from < shortest) throw error;
+    if (kindOf(error) !== 'cancelled' || to - from < shortest) throw error;
     const middle = Math.floor((from + to) / 2);
-    await inHalves(purge, from, middle);
-    await inHalves(purge, middle, to);
+    return (await inHalves(purge, from, middle)) + (await inHalves(purge, middle, to));
   }
 }
 

@@ -41,7 +41,14 @@ export function crossOrigin(origins: string[]): Middleware {
     },
     allowMethods: ['GET', 'POST', 'PUT', 'DELETE'],
     allowHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'Last-Event-ID'],
-    exposeHeaders: ['Link', 'RateLimit', 'RateLimit-Policy', 'Retry-After', 'X-Request-Id'],
+    exposeHeaders: [
+      'Link',
+      'RateLimit',
+      'RateLimit-Policy',
+      'Retry-After',
+      'X-Request-Id',
+      'X-Warnings',
+    ],
     maxAge: 600,
   });
 }

@@ -9,8 +9,8 @@ import { DomainError } from '../errors.ts';
 import type { BodyReader } from './body.ts';
 import { acceptBody } from './body-chunks.ts';
 import { allowCompression } from './compress.ts';
-import { isPercentEncodedUtf8, isStorable } from './json.ts';
 import { fingerprintOf, readKey, type Once, type RunOnce } from './once.ts';
+import { readQuery } from './query.ts';
 import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
 import type { TakeRoom } from './room.ts';
@@ -128,7 +128,7 @@ async function answerTo(
   if (route.takes) acceptBody(ctx, Object.keys(route.takes), deps.ownPace);
   const body = route.body ? await deps.readBody(ctx, route) : undefined;
   const request = new KoaRequestInfo(ctx, deps.stopping, credential, deps.bodyStallMs);
-  const query = route.query ? storableQuery(ctx) : undefined;
+  const query = readQuery(ctx, route);
   const call = (once?: Once) => route.call({ params, query, body, account, request, once });
   const key = route.takesKey && deps.runOnce ? readKey(ctx) : null;
   const result =
@@ -234,15 +234,4 @@ function bearer(ctx: Context): string {
 function ticketOf({ query: { ticket } }: Context): string {
   if (typeof ticket === 'string') return ticket;
   throw new DomainError('unauthenticated', 'A ticket is needed: POST /v2/streams.');
-}
-
-/** The query as an object; a parameter given twice is an array, which no schema takes. */
-function storableQuery(ctx: Context): unknown {
-  const problems = Object.entries(ctx.query)
-    .filter(([, value]) => !isStorable(String(value)))
-    .map(([path]) => ({ path, message: 'is not valid text' }));
-  for (const part of ctx.querystring.split('&').filter((one) => !isPercentEncodedUtf8(one)))
-    problems.push({ path: part.split('=', 1)[0] ?? '', message: 'is not percent-encoded UTF-8' });
-  if (problems.length === 0) return { ...ctx.query };
-  throw new DomainError('invalid-input', 'The request is not valid.', { problems });
 }

@@ -19,7 +19,8 @@ export async function listOwnDevices(
       select id as "deviceId", uuid
         from device
        where account_id = $1 and uuid = any($2::uuid[])
-         and ($3::text[] is null or labels && $3)`,
+         and ($3::text[] is null or labels && $3)
+         and not exists (select from account where id = $1 and removed_at is not null)`,
     values: [accountId, uuids, within],
   });
   return rows;

@@ -62,7 +62,7 @@ export async function storeImported(
         continue;
       }
       if (kind === 'unstorable') return storeHalves(rows, owner, signal, deps);
-      if (kind !== 'unavailable' && kind !== 'serialization') throw error;
+      if (!['unavailable', 'cancelled', 'serialization'].includes(kind)) throw error;
       if (isContended(error)) attempt.holdsFirst = true;
       // Whether it was committed may be unknown: then all of it is there already.
       else attempt.areNew = false;

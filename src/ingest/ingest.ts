@@ -16,8 +16,8 @@ import type { StoreDeps } from './store/storing.ts';
  *
  *   connector/mqtt
  *    1. take            read.ts                 reads whole packets, where its device may go on
- *    2. acceptLeading   publish.ts              takes plain PUBLISHes out of them; aedes gets the others (accept).
- *                                              MQTT 5: publishOne (v5-intake.ts)
+ *    2. takePackets     intake.ts               takes PUBLISHes out of them, plain ones first (acceptLeading, publish.ts),
+ *                                              others by accept; aedes gets the other packets, checked
  *       hold            publish.ts              remembers whom to acknowledge (unacked.ts); an account beyond a quota
  *                                              waits here, unparsed (held-messages.ts); others pass on (passOn)
  *    3. parseUplink     ../device/parse-uplink  makes measurements, events … of the payload, or rejections

@@ -1,4 +1,5 @@
 import type { Database } from '../db/database.ts';
+import { kindOf, type DatabaseErrorKind } from '../db/error-kind.ts';
 import { jobsLock } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
@@ -34,6 +35,17 @@ export type JobRunner = {
 const devicesAtOnce = 20;
 /** Of one device: after so many failures in a row the job goes on without it. */
 const maxFailures = 3;
+
+/** How many devices are tried at once, and how often in a row it failed where that is one; `reason`: why. */
+type Trial = { limit: number; failures: number; reason: string };
+const firstTrial: Trial = { limit: devicesAtOnce, failures: 0, reason: '' };
+
+/** Half of them next: which one is to blame, or how many are not too much, is found out so. */
+function afterFailure({ limit, failures }: Trial, kind: DatabaseErrorKind): Trial {
+  const reason = kind === 'cancelled' ? 'took-too-long' : 'internal-error';
+  if (limit === 1) return { limit, failures: failures + 1, reason };
+  return { limit: Math.floor(limit / 2), failures: 0, reason };
+}
 /** It rests as long as a piece took, so that others get at the database; and no longer than this. */
 const longestRestMs = 250;
 
@@ -44,31 +56,37 @@ const longestRestMs = 250;
 export function startJobRunner(deps: RunnerDeps): JobRunner {
   const { db, doPiece, nowMs, onError, pollMs = 1_000 } = deps;
   const stopping = new AbortController();
-  /** Failures in a row of what is next of a job. */
-  const failures = new Map<number, number>();
+  /** Of jobs that failed: how they are tried next. */
+  const trials = new Map<number, Trial>();
   const rest = new WakeableRest();
 
   /** False where there is nothing to do. */
   async function doSome(): Promise<boolean> {
     const next = await findNext(db);
     if (!next) return false;
-    const failed = failures.get(next.id) ?? 0;
-    // One of many fails: which one is found out by itself.
-    const limit = failed > 0 ? 1 : devicesAtOnce;
-    const work = async (tx: Sql, piece: JobPiece): Promise<PieceDone> =>
-      failed < maxFailures ? doPiece(tx, piece) : { failed: piece.uuids.map(unfit) };
+    const trial = trials.get(next.id) ?? firstTrial;
+    const { limit, failures, reason } = trial;
+    const work: DoPiece = async (tx, piece) =>
+      failures < maxFailures ? doPiece(tx, piece) : { failed: piece.uuids.map(failedBy(reason)) };
     try {
       const done = await doIn(next, limit, work);
-      failures.delete(next.id);
+      if (limit * 2 >= devicesAtOnce) trials.delete(next.id);
+      else trials.set(next.id, { ...firstTrial, limit: limit * 2 });
       if (done === 'others') return false;
       await done?.after?.();
     } catch (error) {
-      if (error instanceof DomainError && error.code === 'unavailable') throw error;
-      // The account was deleted, and with it the job.
+      // The account was removed: its jobs rest until they are deleted.
       if (error instanceof DomainError && error.code === 'unauthenticated') return true;
-      failures.set(next.id, failed + 1);
+      const kind = kindOf(error);
+      // Whatever it was, others have their turn first.
+      const putOff = putOffJob(db, next.id);
+      if (kind === 'unavailable') {
+        await putOff.catch(() => undefined);
+        throw error;
+      }
+      await putOff;
+      trials.set(next.id, afterFailure(trial, kind));
       onError(error);
-      await putOffJob(db, next.id);
     }
     return true;
   }
@@ -123,7 +141,6 @@ async function isAlone(tx: Sql): Promise<boolean> {
   return rows[0]?.held === true;
 }
 
-const unfit = (deviceAuthUuid: string): JobFailure => ({
-  deviceAuthUuid,
-  reason: 'internal-error',
-});
+const failedBy =
+  (reason: string) =>
+  (deviceAuthUuid: string): JobFailure => ({ deviceAuthUuid, reason });

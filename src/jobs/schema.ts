@@ -11,7 +11,8 @@ const JobFailure = z
   .object({
     deviceAuthUuid: z.guid(),
     reason: z.string().meta({
-      description: 'no-such-device, too-many-labels, or internal-error: the log says more.',
+      description:
+        'no-such-device, too-many-labels, took-too-long, or internal-error: the log says more.',
     }),
   })
   .meta({ id: 'JobFailure' });

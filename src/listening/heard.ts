@@ -31,6 +31,11 @@ export function createHeardConnectors(keptMs: number, silentMs: number): HeardCo
   let sinceTs = 0;
 
   function note(rows: HeardRow[]): void {
+    // The clock was set back: gaps that ended by the earlier time were cut, and new ones end before `sinceTs`.
+    if (rows.length > 0 && rows.every(({ heard_at }) => heard_at < sinceTs)) {
+      sinceTs = 0;
+      connectors.clear();
+    }
     for (const [id, its] of Map.groupBy(rows, ({ connector_id }) => connector_id)) {
       const heardTs = its[0]?.heard_at ?? 0;
       const read = its.flatMap(({ from_at: fromTs, to_at: toTs }) =>

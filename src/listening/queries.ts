@@ -28,6 +28,13 @@ export async function noteListening(db: Sql, connectorIds: number[]): Promise<vo
         where l.connector_id = any($1::integer[])
         order by l.connector_id
           for update
+     ), cut as (
+       -- The clock was ahead when it was written, and has been set back: what is still to come is no gap.
+       update listening_gap g
+          set to_at = greatest(g.from_at, time.now)
+         from time
+        where g.connector_id = any($1::integer[])
+          and g.to_at > time.now + $2 * interval '1 second'
      ), gap as (
        insert into listening_gap (connector_id, from_at, to_at)
        select b.connector_id, b.heard_at, time.now

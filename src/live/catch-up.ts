@@ -96,7 +96,7 @@ async function readRows(sql: Sql, query: Parameters<typeof listMissed>[1]): Prom
   try {
     return await listMissed(sql, query, pageRows);
   } catch (error) {
-    if (query.seen === null || kindOf(error) === 'unavailable') throw error;
+    if (query.seen === null || ['unavailable', 'cancelled'].includes(kindOf(error))) throw error;
     const startTs = Math.max(query.startTs, query.seen.ts);
     return listMissed(sql, { ...query, startTs, seen: null }, pageRows);
   }

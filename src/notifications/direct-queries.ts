@@ -8,7 +8,7 @@ import { dueChannel, type NoticeData } from './turn.ts';
 export type NewDirect = {
   accountId: number;
   channel: 'email' | 'webhook';
-  type: 'confirm' | 'test' | 'closed';
+  type: 'confirm' | 'test' | 'notice' | 'closed';
   contactId: number;
   recipient: string;
   title: string;

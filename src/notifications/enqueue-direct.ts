@@ -5,12 +5,16 @@ import { lockCountsOf } from './enqueue.ts';
 import { writeDirect, type NewDirect } from './direct-queries.ts';
 import { findSenders } from './sender-queries.ts';
 import type { Reason } from './reasons.ts';
+import { numberFormat } from './words/formats.ts';
+import type { Words } from './words/words.ts';
 import { wordsOf } from './words/words-of.ts';
 
 /** A message to a contact that no event asks for. */
 export type DirectMessage = {
-  type: 'confirm' | 'test';
+  type: 'confirm' | 'test' | 'notice';
   contact: { contactId: number; kind: 'email' | 'webhook'; address: string };
+  /** What a notice says. */
+  say?: (words: Words) => { title: string; body: string };
 };
 
 export type DirectOptions = {
@@ -64,10 +68,9 @@ export async function enqueueDirect(
     const { contactId, kind: channel, address: recipient } = contact;
     // Asking for confirmation needs a link, which is made when it is sent.
     const last = room.isLast ? `\n${words.lastToday}` : '';
-    const text =
-      type === 'confirm'
-        ? { title: '', body: '' }
-        : { title: words.testTitle, body: `${words.testBody}${last}` };
+    const say = message.say ?? (() => ({ title: words.testTitle, body: words.testBody }));
+    const { title, body } = type === 'confirm' ? { title: '', body: '' } : say(words);
+    const text = { title, body: type === 'confirm' ? body : `${body}${last}` };
     queued.push({ accountId, channel, type, contactId, recipient, ...text });
     outcomes.set(message, { state: 'queued' });
   }
@@ -80,4 +83,43 @@ async function findEmail(tx: Sql, accountId: number): Promise<string | null> {
     accountId,
   ]);
   return rows[0]?.email ?? null;
+}
+
+/** Of a quota of an account, how much is in use. */
+export type QuotaInUse = { quota: string; used: number; limit: number };
+
+/** Tells an account by mail, at its confirmed addresses, which of its quotas near their end or are used up. */
+export async function enqueueQuotaNotice(
+  tx: Sql,
+  accountId: number,
+  quotas: readonly QuotaInUse[],
+  options: { quotasOf: QuotasOf; nowMs: number },
+): Promise<void> {
+  const sender = (await findSenders(tx, [accountId], options.nowMs)).get(accountId);
+  const emails = (sender?.contacts ?? []).filter(({ kind }) => kind === 'email');
+  const say = (words: Words) => describeQuotas(quotas, words);
+  const messages = emails.map((contact) => ({ type: 'notice' as const, contact, say }));
+  // Nobody is asked for confirmation: where it comes from does not matter.
+  await enqueueDirect(tx, accountId, messages, { ...options, network: '', isOpen: false });
+}
+
+/** One line for each: "Devices: 8,123 of 10,000 (81 %)". */
+function describeQuotas(
+  quotas: readonly QuotaInUse[],
+  words: Words,
+): { title: string; body: string } {
+  const isUsedUp = quotas.some(({ used, limit }) => used >= limit);
+  const lines = quotas.map(({ quota, used, limit }) => {
+    const amount = (n: number) => amountOf(quota, n, words);
+    const percent = Math.floor((100 * used) / limit);
+    return `${words.quotaName(quota)}: ${words.amountOf(amount(used), amount(limit))} (${percent} %)`;
+  });
+  return { title: words.quotaTitle(isUsedUp), body: words.quotaBody(lines.join('\n')) };
+}
+
+const mebibyte = 2 ** 20;
+
+function amountOf(quota: string, n: number, { locale }: Words): string {
+  if (!/bytes/i.test(quota)) return numberFormat(locale, {}).format(n);
+  return `${numberFormat(locale, { maximumFractionDigits: 1 }).format(n / mebibyte)} MiB`;
 }

@@ -51,6 +51,8 @@ async function gatherOthers(db: Sql, turn: Turn, nowMs: number): Promise<Gathere
           and case when $2::bigint is null
                    then n.contact_id is null and n.account_id = $3 and n.kind = $4 and n.recipient = $5
                    else n.contact_id = $2 end
+          and (n.device_id is null or exists (
+                select from device d where d.id = n.device_id and d.account_id is not null))
           and ($2::bigint is null or exists (
                 select from contact c join device d on d.id = n.device_id
                  where c.id = $2 and (c.labels = '{}' or d.labels && c.labels)))

@@ -13,10 +13,17 @@ export type DueQuery = {
   leaseMs: number;
 };
 
+/** None of the three holds a recipient for so long: such a time is of a clock that was ahead, and has been set back. */
+const longestHoldMs = 2 * 86_400_000;
+
+const isOver = (until: string) => `
+  (coalesce(${until}, '-infinity') <= ms_to_timestamp($1)
+   or ${until} > ms_to_timestamp($1 + ${longestHoldMs}))`;
+
 const isFree = (row: string) => `
-  coalesce(${row}.busy_until, '-infinity') <= ms_to_timestamp($1)
-  and coalesce(${row}.rests_until, '-infinity') <= ms_to_timestamp($1)
-  and coalesce(${row}.gathers_until, '-infinity') <= ms_to_timestamp($1)`;
+  ${isOver(`${row}.busy_until`)}
+  and ${isOver(`${row}.rests_until`)}
+  and ${isOver(`${row}.gathers_until`)}`;
 
 const isDirect = `state = 'queued' and contact_id is null and due_at is not null`;
 
@@ -28,9 +35,15 @@ const isNext = `
        and before.grouped_in is null and before.account_id = n.account_id and before.kind = n.kind
        and before.recipient = n.recipient and before.contact_id is not distinct from n.contact_id)`;
 
+/** What it is about was not removed. */
+const isThere = `
+  (n.device_id is null
+   or exists (select from device d where d.id = n.device_id and d.account_id is not null))
+  and not exists (select from account a where a.id = n.account_id and a.removed_at is not null)`;
+
 const firstOf = (whose: string) => `
   (select id, due_at from notification n
-    where ${whose} and n.state = 'queued' and n.grouped_in is null
+    where ${whose} and n.state = 'queued' and n.grouped_in is null and ${isThere}
       and n.due_at <= ms_to_timestamp($1) and ${isNext}
     order by n.due_at, n.id limit 1) as first`;
 
@@ -136,7 +149,7 @@ export async function takeTurns(
       ), locked as (
         select c.id, t.notification_id, t.lane, t.host
           from turn t join contact c on c.id = t.contact_id
-         where coalesce(c.busy_until, '-infinity') <= ms_to_timestamp($1)
+         where ${isOver('c.busy_until')}
            for no key update of c skip locked
       ), contact_taken as (
         update contact c
@@ -151,7 +164,7 @@ export async function takeTurns(
          order by account_id, kind, recipient
         on conflict (account_id, kind, recipient) do update
           set busy_until = excluded.busy_until, served_at = excluded.served_at
-          where coalesce(t.busy_until, '-infinity') <= ms_to_timestamp($1)
+          where ${isOver('t.busy_until')}
         returning account_id, kind, recipient, gathers_until
       ), taken as (
         select notification_id, id as contact_id, uuid as contact_uuid, account_id, kind,

@@ -20,7 +20,8 @@ export async function findRollOut(
       select d.uuid, dp.state, dp.answer_text, dp.changed_at
         from profile p
         left join device_profile dp on dp.profile_id = p.id
-        left join device d on d.id = dp.device_id and ($3::text[] is null or d.labels && $3)
+        left join device d on d.id = dp.device_id and d.account_id = p.account_id
+                          and ($3::text[] is null or d.labels && $3)
        where p.id = $2 and p.account_id = $1
        order by d.id`,
     [accountId, profileId, labels],

@@ -30,10 +30,10 @@ export async function insertPurpose(
         insert into account_usage as u (account_id, purposes, purpose_bytes)
         select account.id, 1, $4::bigint
           from account, allowed
-         where account.id = $1 and $4::bigint <= allowed.bytes
+         where account.id = $1 and account.removed_at is null and $4::bigint <= allowed.bytes
         on conflict (account_id) do update
            set purposes = u.purposes + 1, purpose_bytes = u.purpose_bytes + excluded.purpose_bytes
-         where u.purposes < (select purposes from allowed)
+         where not u.is_closed and u.purposes < (select purposes from allowed)
            and u.purpose_bytes + excluded.purpose_bytes <= (select bytes from allowed)
         returning account_id
       )

@@ -1,4 +1,5 @@
 import { DomainError } from '../errors.ts';
+import { accountGone } from './queries.ts';
 import { createSlots, type Release } from './slots.ts';
 
 /** Queries that are answered in more than one piece. */
@@ -18,6 +19,8 @@ export type Exports = {
 
 export type ExportsOptions = {
   limitOf: (accountId: number) => number;
+  /** Whether the account was removed or shut out: what it is reading ends. */
+  isGone?: (accountId: number) => boolean;
   /** Milliseconds that only go forward. */
   nowMs: () => number;
   /** Pages that are read at once; 4. */
@@ -31,12 +34,16 @@ export type ExportsOptions = {
  * page is read, so that nobody waits for a slow reader of another account.
  */
 export function createExports(options: ExportsOptions): Exports {
-  const { limitOf, nowMs, parallel = 4, waitMs = 10_000 } = options;
+  const { limitOf, isGone, nowMs, parallel = 4, waitMs = 10_000 } = options;
   const open = createSlots(({ accountId, ofAccount }) => ofAccount < limitOf(accountId));
   const reading = createSlots(({ ofAll }) => ofAll < parallel);
 
   async function page<T>(accountId: number, read: () => Promise<T>): Promise<T> {
     const release = await reading.take(accountId, { refuse: noTurn });
+    if (isGone?.(accountId)) {
+      release();
+      throw accountGone();
+    }
     return read().finally(release);
   }
 

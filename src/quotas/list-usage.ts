@@ -1,5 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import { findActivity, type CountRetention } from './activity-queries.ts';
+import { levelOf } from './near.ts';
 import { findUsage, type Usage } from './queries.ts';
 import type { UsageList } from './schema.ts';
 import { quotaNames, type QuotaName, type QuotaSettings } from './settings.ts';
@@ -26,9 +27,10 @@ export async function listUsage(
     ),
   );
   const used: Usage['used'] = { ...usage.used, ...activity, ...Object.fromEntries(counted) };
-  return quotaNames.map((quota) => ({
-    quota,
-    limit: usage.overrides[quota] ?? quotas[quota],
-    used: used[quota] ?? null,
-  }));
+  return quotaNames.map((quota) => {
+    const limit = usage.overrides[quota] ?? quotas[quota];
+    const ofIt = used[quota] ?? null;
+    const level = levelOf(ofIt, limit);
+    return { quota, limit, used: ofIt, ...(level === null ? {} : { level }) };
+  });
 }

@@ -52,7 +52,7 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
                '{}') as overrides
         from account a
         left join account_usage u on u.account_id = a.id
-       where a.id = $1`,
+       where a.id = $1 and a.removed_at is null`,
     [accountId],
   );
   return rows[0] ?? null;
@@ -68,8 +68,9 @@ export async function lockUsage(tx: Sql, accountId: number): Promise<void> {
     .query(
       `
         insert into account_usage (account_id)
-        select id from account where id = $1
-        on conflict (account_id) do update set devices = account_usage.devices`,
+        select id from account where id = $1 and removed_at is null
+        on conflict (account_id) do update set devices = account_usage.devices
+         where not account_usage.is_closed`,
       [accountId],
     )
     .catch(throwGone);
@@ -95,6 +96,7 @@ export async function listOverrides(
       select a.id as "accountId", a.email, json_object_agg(q.quota, q.value) as its
         from account_quota q
         join account a on a.id = q.account_id
+       where a.removed_at is null
        group by a.id`,
   );
   return rows;

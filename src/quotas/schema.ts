@@ -12,6 +12,9 @@ export const UsageList = z.object({
           description:
             'Null for the size of one thing, and for what each process counts for itself.',
         }),
+        level: z.enum(['near', 'used-up']).optional().meta({
+          description: 'near: 80 % are in use. used-up: all of it is. Absent below.',
+        }),
       })
       .meta({ id: 'QuotaUsage' }),
   ),

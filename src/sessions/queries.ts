@@ -51,7 +51,7 @@ export async function insertSession(
       insert into session (id, account_id, kind, created_at, used_at, expires_at, refresh_hash)
       select $1, id, $3, ms_to_timestamp($4), ms_to_timestamp($5), ms_to_timestamp($6), $7
       from account
-      where id = $2
+      where id = $2 and removed_at is null
     `,
     [
       session.sessionId,
@@ -74,7 +74,7 @@ export async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string,
       select session.id, session.account_id, account.uuid as account_uuid, session.kind,
         session.created_at, session.used_at, session.expires_at
       from session
-      join account on account.id = session.account_id
+      join account on account.id = session.account_id and account.removed_at is null
       where session.id = any (${unseenArray('$1', 'uuid')})
     `,
     values: [ids],
@@ -135,7 +135,7 @@ export async function listSessions(sql: Sql, accountId: number, nowTs: number): 
       select session.id, session.account_id, account.uuid as account_uuid, session.kind,
         session.created_at, session.used_at, session.expires_at
       from session
-      join account on account.id = session.account_id
+      join account on account.id = session.account_id and account.removed_at is null
       where session.account_id = $1 and session.expires_at > ms_to_timestamp($2)
       order by session.created_at desc, session.id
     `,

@@ -2,7 +2,6 @@ import { pino } from 'pino';
 import { startRefusalLog } from '../../src/audit/refusals.ts';
 import { auditRoutes } from '../../src/audit/routes.ts';
 import { startDisabledAccounts } from '../../src/accounts/disabled.ts';
-import type { GoneDevice } from '../../src/accounts/delete-account.ts';
 import { memoryLimiters } from '../../src/accounts/limiters.ts';
 import { createLoginRates, type LoginQuotas } from '../../src/accounts/login-rates.ts';
 import { createPasswords } from '../../src/accounts/passwords.ts';
@@ -15,6 +14,7 @@ import { accountsRoutes } from '../../src/accounts/routes.ts';
 import { createThrottle } from '../../src/accounts/throttle.ts';
 import type { BusMessages } from '../../src/bus/bus.ts';
 import { writeEndedSessions } from '../../src/assembly/audit.ts';
+import { forgetPersons } from '../../src/history/owned-rows.ts';
 import { startHttp, type HttpOptions } from '../../src/http/server.ts';
 import { statusRoutes } from '../../src/http/status.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
@@ -62,7 +62,7 @@ export async function startApp(options: AppOptions = {}) {
   const time = { offsetMs: 0 };
   const clock = () => Date.now() + time.offsetMs;
   const revoked: BusMessages['revoked'][] = [];
-  const removedDevices: GoneDevice[] = [];
+  const removedAccounts: number[] = [];
   const lines: string[] = [];
   const log = pino({ level: 'debug' }, { write: (line: string) => void lines.push(line) });
   const onError = () => {};
@@ -111,7 +111,8 @@ export async function startApp(options: AppOptions = {}) {
         { attempts: options.registrationsPerAddress ?? 1_000, windowSeconds: 300 },
         limiters,
       ),
-      onDevicesRemoved: async (devices) => void removedDevices.push(...devices),
+      forgetPersons,
+      onAccountRemoved: (accountId) => void removedAccounts.push(accountId),
       linkKeys: keys.mailLinks,
       hasMail: options.hasMail ?? false,
     }),
@@ -140,7 +141,7 @@ export async function startApp(options: AppOptions = {}) {
     revoked,
     refusals,
     disabled,
-    removedDevices,
+    removedAccounts,
     lines,
     call: (method: string, path: string, rest: CallOptions = {}) => call(url, method, path, rest),
     async register(email: string, password = 'correct horse') {

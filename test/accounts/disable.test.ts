@@ -1,11 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { disableAccount, enableAccount } from '../../src/accounts/disable-account.ts';
 import { startDisabledAccounts } from '../../src/accounts/disabled.ts';
-import { createWorkQueue } from '../../src/accounts/work-queue.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { type Logins, password, sessionStores, startLogins } from './logins.ts';
-
-const exclusively = createWorkQueue({ parallel: 1, maxWaiting: 10 });
 
 describe.each(sessionStores)('a disabled account, with sessions in the %s', (kind) => {
   let app: Logins;
@@ -21,7 +18,7 @@ describe.each(sessionStores)('a disabled account, with sessions in the %s', (kin
     return rows[0]?.id ?? 0;
   };
   const disable = async (email: string) => {
-    const deps = { db: app.db, exclusively, revokeSessions: app.sessions.revokeAll };
+    const deps = { db: app.db, revokeSessions: app.sessions.revokeAll };
     return disableAccount(deps, await idOf(email), Date.now());
   };
   const enable = async (email: string) => enableAccount(app, await idOf(email), Date.now());
@@ -99,7 +96,7 @@ describe.each(sessionStores)('a disabled account, with sessions in the %s', (kin
     const { email, token } = await app.newAccount();
     const accountId = await idOf(email);
     const revokeSessions = () => Promise.reject(new Error('the store is away'));
-    const deps = { db: app.db, exclusively, revokeSessions };
+    const deps = { db: app.db, revokeSessions };
     await expect(disableAccount(deps, accountId, Date.now())).rejects.toThrow('away');
     expect(await app.opens(token)).toBe(200);
     expect((await logIn(email)).status).toBe(200);

@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
+import { purgeAll } from '../history/purge-all.ts';
 import { forgetAlarms } from '../../src/alarms/forget.ts';
-import { purgeDevices } from '../../src/history/purge.ts';
 import { pruneHistory } from '../../src/history/prune.ts';
 import { readEvents } from '../events/sse.ts';
 import { nextOf } from '../events/app.ts';
@@ -106,14 +106,17 @@ it('of a removed device nothing is left but that its open alarms went', async ()
   const { db, house } = await openWithDatabase();
   const freezer = await addDevice(house, [tooWarm()]);
   for (const val of [9, 5, 9]) await send(freezer, val);
-  const { rows: devices } = await db.query<{ id: number }>('select id from device');
+  const { rows: devices } = await db.query<{ id: number; account_id: number }>(
+    'select id, account_id from device',
+  );
   await house.app.call('DELETE', `/v2/devices/${freezer.uuid}`);
-  await purgeDevices(
-    db,
-    devices.map(({ id }) => id),
-  );
-  const { rows } = await db.query(
-    `select body ->> 'change' as change, (select count(*) from alarm) as alarms from alarm_change`,
-  );
-  expect(rows).toEqual([{ change: 'removed', alarms: 0 }]);
+  for (const { id, account_id: accountId } of devices)
+    await purgeAll(db, { accountId, deviceIds: [id] });
+  const left = async () => {
+    const { rows } = await db.query(
+      `select body ->> 'change' as change, (select count(*) from alarm) as alarms from alarm_change`,
+    );
+    return rows;
+  };
+  await expect.poll(left, { timeout: 20_000 }).toEqual([{ change: 'removed', alarms: 0 }]);
 });

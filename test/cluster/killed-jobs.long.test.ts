@@ -167,3 +167,47 @@ test('a deleted account is gone with the answer, and its address can be used at 
   await client.end();
   await expect.poll(rowsLeft, { timeout: 60_000 }).toBe(0);
 }, 120_000);
+
+test('what is deleted in pieces goes on in another process, while ingest goes on beside it', async () => {
+  const { db } = database;
+  const [device, other] = await register(2);
+  if (!device || !other) throw new Error('No device was registered.');
+  const { rows } = await db.query<{ id: number }>('select id from device where uuid = $1', [
+    device.deviceAuthUuid,
+  ]);
+  const id = rows[0]?.id;
+  await db.query(
+    `insert into alarm
+       (account_id, device_id, device_uuid, p_id, pu_id, st_id, ev_id, tells, is_reported, is_global,
+        since_at, last_firing_at, event, actions, s_ids, closed_at, closed_by)
+     select account_id, id, uuid, '', 1, 1, 1, 'alarm', false, false, now(), now(), '{}', '{}', '{}',
+            now(), 'cleared'
+       from device cross join generate_series(1, 60000)
+      where id = $1`,
+    [id],
+  );
+  const count = async (table: string, column: string) => {
+    const { rowCount } = await db.query(`select from ${table} where ${column} = $1`, [id]);
+    return rowCount ?? 0;
+  };
+  const client = await connectDevice(other);
+  // Removals that stopped ingest for longer than the mark would wait for this one.
+  await db.transaction(async (tx) => {
+    await call(service.url, 'DELETE', `/v2/devices/${device.deviceAuthUuid}`);
+    await tx.query('select pg_advisory_xact_lock_shared(7201)');
+    await expect
+      .poll(() => count('alarm', 'device_id'), { timeout: 60_000, interval: 5 })
+      .toBeLessThan(60_000);
+    await client.publish('up/measurements', { sId: '0x01', val: 1 });
+    await service.kill();
+  });
+  await client.end();
+  expect(await count('alarm', 'device_id')).toBeGreaterThan(0);
+  expect(await count('removed_device', 'device_id')).toBe(1);
+  expect(await count('device', 'id')).toBe(1);
+
+  await service.start();
+  await expect.poll(() => count('alarm', 'device_id'), { timeout: 120_000 }).toBe(0);
+  await expect.poll(() => count('removed_device', 'device_id'), { timeout: 60_000 }).toBe(0);
+  expect(await count('device', 'id')).toBe(0);
+}, 300_000);

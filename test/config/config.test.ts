@@ -28,6 +28,23 @@ describe('settings', () => {
     expect((await loadConfig({ CONFIG_FILE: path })).quotas.messagesPerDay).toBe(7);
   });
 
+  it('follow registration in their quotas, beneath what the file sets', async () => {
+    const { quotas: open } = await loadConfig({});
+    expect([open.devices, open.storedBytes]).toEqual([10_000, 20 * 2 ** 30]);
+    const path = file('closed.json', {
+      accounts: { openRegistration: false },
+      quotas: { devices: 7 },
+      quotasWhereClosed: { devices: 8, keys: 9 },
+    });
+    const { quotas: closed } = await loadConfig({ CONFIG_FILE: path });
+    expect([closed.devices, closed.keys, closed.storedBytes]).toEqual([7, 9, 2 ** 50]);
+    // What keeps one from hurting all stays.
+    expect([closed.requestsPerSecond, closed.smsPerDay]).toEqual([
+      open.requestsPerSecond,
+      open.smsPerDay,
+    ]);
+  });
+
   it('have defaults with which everything runs on one machine', async () => {
     const config = await loadConfig({});
     expect(config).toMatchObject({

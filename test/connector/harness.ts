@@ -76,7 +76,7 @@ export async function startWorld(options: WorldOptions = {}) {
   const logged: LogEvent[] = [];
   const log: Write = ({ event }) => {
     // What a stranger does is no fault of ours.
-    if (event === 'mqtt.login-refused') return;
+    if (event === 'mqtt.login-refused' || event === 'mqtt.foreign-topic') return;
     logged.push(event);
   };
   const observe: Partial<Observer> = {

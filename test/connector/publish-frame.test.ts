@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { generate, parser } from 'mqtt-packet';
 import { describe, expect, it } from 'vitest';
-import { readPublish } from '../../connector/mqtt/publish-frame.ts';
-import { frameAt } from '../../connector/mqtt/v5-frames.ts';
-import { readV5Publish } from '../../connector/mqtt/v5-publish.ts';
+import { readPublish, readWholePublish } from '../../connector/mqtt/publish-frame.ts';
+import { frameAt } from '../../connector/mqtt/frames.ts';
 import { findUpTopic } from '../../src/contract/topic.ts';
 
 const prefix = 'devices/5b1c0a9e-51f0-4b3e-8f27-0f3f6f5d7c11/up/';
@@ -159,7 +158,7 @@ describe('a PUBLISH of MQTT 5', () => {
         // Only these are taken: `acceptLeading`.
         if (read === null || findUpTopic(read.topic, prefix) === null) return;
         const { topic, qos, messageId, payload } = read;
-        const general = readV5Publish(packet, frameAt(packet, 0));
+        const general = readWholePublish(packet, frameAt(packet, 0), true);
         expect(general).toEqual({ fault: 0, topic, qos, messageId, payload, propertyBytes: 0 });
       }),
       { numRuns: 2_000 },

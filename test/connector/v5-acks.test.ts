@@ -30,7 +30,7 @@ describe('an acknowledgement', () => {
     ],
     ['of an empty list', 'measurements', [], 0, undefined, 0],
     ['of a member that has no effect', 'measurements', { ...good, unit: 'C' }, 0, undefined, 0],
-    ['of none that is right', 'measurements', [{}, {}], 0x83, 'expected string, found nothing', 2],
+    ['of none that is right', 'measurements', [{}, {}], 0x83, 'expected a sense', 2],
     ['of a state that is none', 'state', { puId: 'a' }, 0x83, 'expected number, found string', 1],
     ['of no JSON', 'state', '{', 0x99, 'The payload is not JSON', 1],
     ['of a topic that there is not', 'weather', '1', 0x90, 'Devices publish to measurements', 1],

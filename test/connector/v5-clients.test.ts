@@ -1,4 +1,4 @@
-// Clients of MQTT 5 that nobody changed. mqtt.js: v5.test.ts.
+// Clients that nobody changed, most of them of MQTT 5. mqtt.js: v5.test.ts.
 import { execFile, spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -22,6 +22,39 @@ const display = () => {
   const message = { topic: 'display' as const, payload: { text: 'hello' } };
   world.store.bus.publish('down', { uuid: world.device.uuid, message });
 };
+
+/** Publishes once and disconnects at once, again and again, as small programs do. */
+const publishAndLeave = `
+import sys, paho.mqtt.client as paho
+host, port, uuid, token, topic, qos, version, count = sys.argv[1:]
+for n in range(int(count)):
+    client = paho.Client(protocol=paho.MQTTv5 if version == '5' else paho.MQTTv311)
+    client.username_pw_set(uuid, token)
+    def go(client, *_):
+        client.publish(topic, '{"sId": "0x1", "val": %d}' % n, int(qos))
+        client.disconnect()
+    client.on_connect = go
+    client.connect(host, int(port))
+    client.loop_forever()
+`;
+
+test
+  .skipIf(!hasPaho)
+  .each(([4, 5] as const).flatMap((version) => ([0, 1, 2] as const).map((qos) => [version, qos])))(
+  'Paho that disconnects right behind what it publishes: all is stored, MQTT %i, QoS %i',
+  async (version, qos) => {
+    const { uuid, token } = world.device;
+    // The database answers when the client has gone.
+    world.store.isHolding = true;
+    const to = ['127.0.0.1', String(world.port), uuid, token, `${up}/measurements`];
+    const how = [String(qos), String(version), '20'];
+    await promisify(execFile)(debianPython, ['-c', publishAndLeave, ...to, ...how]);
+    await until(() => world.store.held.length === 20);
+    world.store.release();
+    await until(() => world.connector.snapshot().unackedBytes === 0);
+    expect(world.store.stored).toHaveLength(20);
+  },
+);
 
 describe.skipIf(findProgram('mosquitto_pub') === null)('mosquitto_pub and mosquitto_sub', () => {
   const login = () => {

@@ -71,7 +71,9 @@ describe('PUBLISH', () => {
     const raw = await enter5();
     raw.socket.write(bytesOf());
     expect(await goodbye(raw)).toBe(code);
-    expect(world.store.stored).toEqual([]);
+    // One outside of its own topics is told as a rejection.
+    const kept = world.store.stored.map(({ uplink }) => uplink.rejections[0]?.reason);
+    expect(kept).toEqual(code === 0x87 ? ['foreign-topic'] : []);
     expect(raw.of('puback')).toEqual([]);
   });
 

@@ -97,7 +97,7 @@ describe('what PostgreSQL says with a code', () => {
     ["select repeat('x', 2000000000)", 'unstorable'],
     ['select * from nowhere', 'schema'],
     ['select 1 from', 'schema'],
-    ["set statement_timeout = '20ms'; select pg_sleep(2)", 'unavailable'],
+    ["set statement_timeout = '20ms'; select pg_sleep(2)", 'cancelled'],
     ['begin read only; create table t (n int)', 'unavailable'],
     ["do $$ begin raise exception 'no' using errcode = '40001'; end $$", 'serialization'],
     ["do $$ begin raise exception 'no' using errcode = '23505'; end $$", 'unique'],

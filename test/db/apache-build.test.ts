@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { readHistoryKind } from '../../src/history/kind.ts';
 import { pruneHistory } from '../../src/history/prune.ts';
-import { purgeDevices } from '../../src/history/purge.ts';
+import { purgeAll } from '../history/purge-all.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { listEvents } from '../../src/events/queries.ts';
 import { recordEvents } from '../../src/events/record.ts';
@@ -65,7 +65,7 @@ describe.skipIf(findTimescaleBinDir() === null)("TimescaleDB's Apache build", ()
       counts.push(...page.map(({ count }) => count));
     }
     expect(counts).toEqual([1]);
-    await purgeDevices(db, [deviceId]);
+    await purgeAll(db, { accountId: device.accountId, deviceIds: [deviceId] });
     expect(await listEvents(db, { deviceId, start: 0 }, now)).toEqual([]);
   });
 });

@@ -5,9 +5,10 @@ import defaults from '../../config/default.ts';
 import { createLocalBus } from '../../src/bus/local.ts';
 import type { BusMessages } from '../../src/bus/bus.ts';
 import type { Actions } from '../../src/contract/actions/actions.ts';
-import { createDeviceRemoval } from '../../src/devices/remove-devices.ts';
+import { createDeviceRemoval, detachDevices } from '../../src/devices/remove-devices.ts';
 import { deviceRoutes } from '../../src/devices/routes.ts';
 import { DomainError } from '../../src/errors.ts';
+import { createClearing } from '../../src/history/clear-removed.ts';
 import { startHttp } from '../../src/http/server.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
 import { findNewest } from '../../src/measurements/newest.ts';
@@ -109,15 +110,18 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
   }
   const purged: number[][] = [];
   const purging = { fails: false, failed: 0 };
-  const removal = createDeviceRemoval({
+  const clearing = createClearing({
     db,
-    bus,
-    purge: async (_db, deviceIds) => {
+    nowMs: monotonicClock,
+    detach: (accountId, limit) => detachDevices(db, bus, accountId, limit),
+    purge: async (_db, { deviceIds }) => {
       if (purging.fails) throw new Error('no purge now');
       purged.push(deviceIds);
+      return true;
     },
-    onPurgeError: () => void (purging.failed += 1),
+    onError: () => void (purging.failed += 1),
   });
+  const removal = createDeviceRemoval({ db, bus, startClearing: clearing.start });
   const routes = [
     ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: async () => [] }),
     ...deviceRoutes({
@@ -164,6 +168,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     purged,
     purging,
     removal,
+    clearing,
     call: (method: string, path: string, rest: CallOptions = {}) => call(url, method, path, rest),
     /** A new account's token. */
     async account(): Promise<string> {
@@ -191,7 +196,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
     },
     async close() {
       await server.close();
-      await removal.close();
+      await clearing.close();
       await (beside ? db.close() : database.drop());
     },
   };

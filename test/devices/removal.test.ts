@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { operator } from '../../src/audit/entry.ts';
-import { createDeviceRemoval } from '../../src/devices/remove-devices.ts';
+import { createClearing } from '../../src/history/clear-removed.ts';
 import { startUpkeep } from '../../src/history/upkeep.ts';
+import { monotonicClock } from '../../src/lib/clock.ts';
 import { type App, startApp } from './app.ts';
 
 let app: App;
@@ -46,10 +47,10 @@ describe('4.3 Remove device', () => {
     await expect.poll(() => app.purging.failed, { timeout: 20_000 }).toBe(1);
     app.purging.fails = false;
     expect(app.purged).not.toContainEqual([device.deviceId]);
-    await app.removal.resume();
+    await app.clearing.resume();
     expect(app.purged).toContainEqual([device.deviceId]);
     app.purged.length = 0;
-    await app.removal.resume();
+    await app.clearing.resume();
     expect(app.purged).toEqual([]);
   });
 
@@ -71,7 +72,7 @@ describe('4.3 Remove device', () => {
       onFailedJobs: () => {},
       onDoubt: () => {},
       // What fails before it keeps it from nothing.
-      timelessChores: [() => Promise.reject(new Error('another chore')), app.removal.resume],
+      timelessChores: [() => Promise.reject(new Error('another chore')), app.clearing.resume],
     });
     await expect.poll(() => app.purged.flat(), { timeout: 20_000 }).toContain(device.deviceId);
     await stop();
@@ -87,21 +88,23 @@ describe('4.3 Remove device', () => {
     const { promise: isPurging, resolve: begin } = Promise.withResolvers<void>();
     const { promise: mayEnd, resolve: end } = Promise.withResolvers<void>();
     const purged: number[][] = [];
-    const { db, bus } = app;
-    const first = createDeviceRemoval({
+    const { db } = app;
+    const first = createClearing({
       db,
-      bus,
-      async purge(_db, deviceIds) {
+      nowMs: monotonicClock,
+      detach: async () => 0,
+      async purge(_db, { deviceIds }) {
         begin();
         await mayEnd;
         purged.push(deviceIds);
+        return true;
       },
-      onPurgeError: () => {},
+      onError: () => {},
     });
     const clearing = first.resume();
     await isPurging;
     app.purged.length = 0;
-    await app.removal.resume();
+    await app.clearing.resume();
     expect(app.purged).toEqual([]);
     end();
     await clearing;
@@ -115,9 +118,9 @@ describe('4.3 Remove device', () => {
     const { deviceId } = await app.device(token);
     await app.db.query('delete from device where id = $1', [deviceId]);
     app.purged.length = 0;
-    await app.removal.resume(AbortSignal.abort());
+    await app.clearing.resume(AbortSignal.abort());
     expect(app.purged).toEqual([]);
-    await app.removal.resume();
+    await app.clearing.resume();
     expect(app.purged).toEqual([[deviceId]]);
   });
 
@@ -125,7 +128,7 @@ describe('4.3 Remove device', () => {
     const token = await app.account();
     const device = await app.device(token);
     await app.db.query('delete from account where id = $1', [Number(token)]);
-    await app.removal.resume();
+    await app.clearing.resume();
     expect(app.purged.flat()).toContain(device.deviceId);
   });
 

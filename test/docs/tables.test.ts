@@ -14,6 +14,7 @@ const rejectionReasons: Record<RejectionReason, true> = {
   'invalid-json': true,
   'invalid-payload': true,
   'unknown-topic': true,
+  'foreign-topic': true,
   'unknown-sense': true,
   'out-of-range': true,
   'future-timestamp': true,

@@ -15,7 +15,7 @@ import { poison, wrongClocks } from './kinds/payloads.ts';
 import { redisKilled, redisSlow } from './kinds/redis.ts';
 import { serviceKilled, serviceTerminated } from './kinds/service-killed.ts';
 import { soak } from './kinds/soak.ts';
-import { clockForward, frozen } from './kinds/time.ts';
+import { clockBack, clockForward, clockLeap, frozen } from './kinds/time.ts';
 
 /** All faults. */
 export const faults: Fault[] = [
@@ -38,6 +38,8 @@ export const faults: Fault[] = [
   reconnectStorm,
   soak,
   frozen,
+  clockBack,
+  clockLeap,
   // Last: the clock stays ahead.
   clockForward,
 ];

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { pruneHistory } from '../../src/history/prune.ts';
-import { purgeDevices } from '../../src/history/purge.ts';
+import { purgeAll } from './purge-all.ts';
 import { recordEvents } from '../../src/events/record.ts';
 import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
 import { newDevice, newEvent, senseEvent, type Device } from '../events/app.ts';
@@ -114,7 +114,7 @@ describe.each(databaseKinds)('the history on %s', (kind) => {
     await other.query('begin');
     const late = { deviceId: stays.deviceId, sId: '0x1', ts: now - 40 * day - 5, val: 2 };
     await storeMeasurements(other, [late]);
-    await purgeDevices(db, [gone.deviceId, 999_999]);
+    await purgeAll(db, { accountId: gone.accountId, deviceIds: [gone.deviceId, 999_999] });
     await other.query('commit');
     await other.end();
 

@@ -155,6 +155,25 @@ describe.each(databaseKinds)('ingest on %s', (kind) => {
     expect(await storedValues(database.db, own)).toEqual([1]);
   });
 
+  it('rejects a message of a device whose account was removed, by the account alone', async () => {
+    const [own, other] = [await insertDevice(database.db), await insertDevice(database.db)];
+    for (const device of [own, other])
+      await process.ingest.ingest(device, measured('0x01', [now, 1]), forever);
+    // Nothing of the device changes, and nobody is told: what is remembered of it stays.
+    await database.db.query('update account set removed_at = now() where id = $1', [own.accountId]);
+    const late = process.ingest.ingest(own, measured('0x01', [now + 1, 2]), forever);
+    const beside = process.ingest.ingest(other, measured('0x01', [now + 1, 2]), forever);
+    await expect(late).rejects.toMatchObject({ code: 'device-gone' });
+    await beside;
+    // One that is not remembered.
+    const restarted = ingestProcess(database.url);
+    const later = restarted.ingest.ingest(own, measured('0x01', [now + 2, 3]), forever);
+    await expect(later).rejects.toMatchObject({ code: 'device-gone' });
+    await restarted.close();
+    expect(await storedValues(database.db, own)).toEqual([1]);
+    expect(await storedValues(database.db, other)).toEqual([1, 2]);
+  });
+
   it('evaluates a count over two processes and fires once', async () => {
     const own = await insertDevice(database.db);
     await installProfile(database.db, own, [countingPurpose(5)]);

@@ -238,7 +238,7 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     ['label=a&bucket=1d&tz=Mars/Base', 'tz'],
     ['label=a&stats=count', 'stats'],
     ['label=a&bucket=1h&stats=median', 'stats'],
-    ['label=a&from=1', ''],
+    ['label=a&from=1', 'from'],
   ])('refuses "%s", and says which parameter is wrong', async (query, path) => {
     const device = await app.newDevice(history.db);
     const response = await ask(device.accountId, query);

@@ -354,3 +354,18 @@ test('accounts with receivers that hang, however many, leave places to mail', as
   );
   expect(rows[0]?.n).toBeGreaterThan(0);
 });
+
+test('a recipient that was held by a clock a year ahead is free once the clock is right', async () => {
+  const nowMs = Date.now();
+  const receiver = await givenReceiver();
+  const owner = await given.givenDevice(db());
+  await addContact(owner, 'webhook', receiver.url);
+  const { enqueue } = await start({ clock: () => nowMs });
+  await db().query(
+    `update contact
+        set busy_until = ms_to_timestamp($1), rests_until = ms_to_timestamp($1), gathers_until = ms_to_timestamp($1)`,
+    [nowMs + 365 * 86_400_000],
+  );
+  await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  expect(JSON.parse((await receiver.request()).body)).toMatchObject({ type: 'notice' });
+});

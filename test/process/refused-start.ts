@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { expect } from 'vitest';
-import { createWorkQueue } from '../../src/accounts/work-queue.ts';
+import { createFairQueue } from '../../src/accounts/fair-queue.ts';
 import { runProgram } from '../journeys/process.ts';
 
 /** In every URL of these tests: no line may hold it. */
@@ -18,14 +18,14 @@ const common = {
 };
 
 /** A start is a second of one processor: more at once would take longer, each and together. */
-const inTurn = createWorkQueue({ parallel: 2, maxWaiting: 100 });
+const inTurn = createFairQueue({ parallel: 2, perAddress: 2, maxWaiting: 100 });
 
 /** Starts a program of the project, expects that it refuses as it should, and gives its lines. */
 export function refusedLines(
   env: Record<string, string>,
   args = ['src/main.ts'],
 ): Promise<string[]> {
-  return inTurn(() => startRefused(env, args));
+  return inTurn({ address: '', who: '' }, () => startRefused(env, args));
 }
 
 async function startRefused(env: Record<string, string>, args: string[]): Promise<string[]> {

@@ -73,7 +73,8 @@ describe.skipIf(!hasOpenssl)('a service without plain MQTT', () => {
       /"certificate\.ends".*The certificate of MQTT over TLS ends in 1 days/,
     );
     const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
-    const [, seconds] = /^mqtt_certificate_expires_timestamp_seconds (\S+)$/m.exec(text) ?? [];
+    const [, seconds] =
+      /^mqtt_certificate_expires_timestamp_seconds\{protocol="mqtts"\} (\S+)$/m.exec(text) ?? [];
     const days = (Number(seconds) - Date.now() / 1_000) / 86_400;
     expect(Math.round(days)).toBe(2);
   });

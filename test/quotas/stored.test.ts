@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { forgetPersons } from '../../src/history/owned-rows.ts';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import defaults from '../../config/default.ts';
 import { startOverrides } from '../../src/quotas/overrides.ts';
@@ -204,11 +205,20 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
         app.call('POST', '/v2/purposes', { token, body: purpose(i) }),
         app.call('POST', '/v2/devices/profile', { token, body: install }),
       ]);
-      const exclusively = <T>(work: () => Promise<T>) => work();
-      const onDevicesRemoved = async () => {};
-      const deps = { db: one.db, exclusively, revokeSessions: async () => {}, onDevicesRemoved };
-      const [answers] = await Promise.all([Promise.all(adding), deleteAccount(deps, accountId)]);
+      const deps = {
+        db: one.db,
+        inTurn: <T>(_turn: unknown, work: () => Promise<T>) => work(),
+        revokeSessions: async () => {},
+        forgetPersons,
+        onAccountRemoved: () => {},
+      };
+      const removing = deleteAccount(deps, accountId, { address: '', who: '' });
+      const [answers] = await Promise.all([Promise.all(adding), removing]);
       expect(answers.filter(({ status }) => ![200, 401, 404].includes(status))).toEqual([]);
+      // Nothing can be added any more, so that what is deleted now is all there is.
+      const late = await one.call('POST', '/v2/purposes', { token, body: purpose(9) });
+      expect(late.status).toBe(401);
+      await one.clearing.resume();
       for (const table of ['device', 'purpose', 'profile', 'profile_content', 'account_usage'])
         expect(await count(table, token)).toBe(0);
     }

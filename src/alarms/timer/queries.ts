@@ -1,5 +1,10 @@
 import type { Sql } from '../../db/sql.ts';
 
+/** Neither its device nor its account was removed. */
+const isThere = `
+  exists (select from device d join account a on a.id = d.account_id
+           where d.id = alarm.device_id and a.removed_at is null)`;
+
 /** Devices that have an alarm whose time has come: to tell it, to look at it again, or to close it. */
 export async function listDueDevices(
   sql: Sql,
@@ -10,14 +15,14 @@ export async function listDueDevices(
     text: `
       select device_id as id
         from (select device_id from alarm
-               where closed_at is null and next_at <= ms_to_timestamp($1)
+               where closed_at is null and next_at <= ms_to_timestamp($1) and ${isThere}
                order by next_at limit $2) as due
        union
       select device_id
         from (select device_id from alarm
                where closed_at is null
                  and (ends_at is not null or expires_at is not null)
-                 and least(ends_at, expires_at) <= ms_to_timestamp($1)
+                 and least(ends_at, expires_at) <= ms_to_timestamp($1) and ${isThere}
                order by least(ends_at, expires_at) limit $2) as over
        order by id
        limit $2`,
@@ -34,7 +39,7 @@ export async function claimDevices(tx: Sql, deviceIds: readonly number[]): Promi
   const { rows } = await tx.query<{ id: number }>({
     name: 'alarms-claim-devices',
     text: `
-      select id from device where id = any($1::bigint[]) order by id
+      select id from device where id = any($1::bigint[]) and account_id is not null order by id
          for no key update skip locked`,
     values: [deviceIds],
   });

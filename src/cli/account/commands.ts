@@ -5,13 +5,15 @@ import { createPasswords } from '../../accounts/passwords.ts';
 import { allowSms } from '../../accounts/may-send-sms.ts';
 import { findAccountByEmail } from '../../accounts/find-account.ts';
 import { listAccounts } from '../../accounts/list-accounts.ts';
-import { createWorkQueue } from '../../accounts/work-queue.ts';
+import type { FairQueue } from '../../accounts/fair-queue.ts';
 import { registerAccount } from '../../accounts/register.ts';
 import { NewCredentials } from '../../accounts/schema.ts';
 import { operator } from '../../audit/entry.ts';
 import { insertEntry } from '../../audit/queries.ts';
-import { purgeDevices } from '../../history/purge.ts';
-import { createDeviceRemoval } from '../../devices/remove-devices.ts';
+import { createClearing, isAccountCleared } from '../../history/clear-removed.ts';
+import { forgetPersons } from '../../history/owned-rows.ts';
+import { detachDevices } from '../../devices/remove-devices.ts';
+import { monotonicClock } from '../../lib/clock.ts';
 import { DomainError } from '../../errors.ts';
 import type { Tools } from './open.ts';
 import { describeIssue } from '../../lib/issue-message.ts';
@@ -26,7 +28,8 @@ export type AccountCommand = (
   rest: string[],
 ) => Promise<string[]>;
 
-const exclusively = createWorkQueue({ parallel: 1, maxWaiting: 1 });
+/** There is nobody to take turns with. */
+const alone: FairQueue = (_turn, work) => work();
 const passwords = createPasswords();
 /** A command has no client address, and there is no queue of logins to wait in. */
 const here = '';
@@ -61,7 +64,7 @@ export const resetPassword: AccountCommand = async (tools, email, askPassword) =
   const { password } = check({ email, password: await askPassword(email) });
   const newHash = await passwords.hash(password, { address: here, who: email });
   const revokeSessions = revokeWith(tools);
-  const deps = { db: tools.db, exclusively, revokeSessions };
+  const deps = { db: tools.db, inTurn: alone, revokeSessions };
   const by = { actor: operator, ts: Date.now() };
   if (!(await setPassword(deps, { accountId, oldHash, newHash }, by))) {
     throw new DomainError('conflict', 'The password was changed by somebody else meanwhile.');
@@ -72,14 +75,24 @@ export const resetPassword: AccountCommand = async (tools, email, askPassword) =
 export const remove: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   const { db, bus } = tools;
-  // The service clears what is left of a purge that fails here.
-  const removal = createDeviceRemoval({ db, bus, purge: purgeDevices, onPurgeError: () => {} });
-  const onDevicesRemoved = (devices: { deviceId: number; uuid: string }[]) =>
-    removal.finishRemoval(devices);
-  const deps = { db, exclusively, revokeSessions: revokeWith(tools), onDevicesRemoved };
-  await deleteAccount(deps, accountId);
-  await removal.idle();
-  return [`Deleted ${email} with everything that belonged to it.`];
+  const clearing = createClearing({
+    db,
+    nowMs: monotonicClock,
+    detach: (id, limit) => detachDevices(db, bus, id, limit),
+    onError: () => {},
+  });
+  const onAccountRemoved = (id: number) => bus.publish('removed', { accountId: id });
+  const revokeSessions = revokeWith(tools);
+  const deps = { db, inTurn: alone, revokeSessions, forgetPersons, onAccountRemoved };
+  await deleteAccount(deps, accountId, { address: here, who: email });
+  // Where a service runs it may be at it already, and it goes on with what fails here.
+  const isCleared = await clearing.resume().then(
+    () => isAccountCleared(db, accountId),
+    () => false,
+  );
+  return isCleared
+    ? [`Deleted ${email} with everything that belonged to it.`]
+    : [`Deleted ${email}: nobody can log in or read anything. A running service deletes the rest.`];
 };
 
 /** What the operator has to allow an account. */
@@ -108,7 +121,7 @@ async function permit(tools: Tools, email: string, name: string, may: boolean): 
 export const disable: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   const revokeSessions = revokeWith(tools);
-  const deps = { db: tools.db, exclusively, revokeSessions };
+  const deps = { db: tools.db, revokeSessions };
   if (!(await disableAccount(deps, accountId, Date.now())))
     return [`${email} was disabled before.`];
   return [

@@ -192,7 +192,7 @@ export function stamp({ content, arrivedTs }: Read, queue: Stamping): UplinkCont
 }
 
 /** More than the values of a sense that come in a row have moved on: beyond it, the arrival counts again. */
-const longestLeadMs = 10_000;
+const longestLeadMs = 60_000;
 
 /**
  * Two values of one sense in the same millisecond would be taken for one delivered twice, so the later one is

@@ -4,7 +4,7 @@ import type { Configuration } from '../../contract/configuration.ts';
 import type { Purpose } from '../../contract/purpose.ts';
 import type { StoredRuntime } from '../../engine/read-runtime.ts';
 import type { StoredLog } from '../../engine/replay.ts';
-import { plainArrays } from '../../db/array.ts';
+import { plainArray, plainArrays } from '../../db/array.ts';
 import type { Sql } from '../../db/sql.ts';
 import { ingestLock } from '../../db/locks.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
@@ -64,6 +64,7 @@ export async function listSizes(db: Sql, deviceIds: number[]): Promise<DeviceSiz
         from unnest($1::bigint[]) with ordinality as wanted (device_id, place)
         join device_state s on s.device_id = wanted.device_id
         join device d on d.id = s.device_id
+        join account a on a.id = d.account_id and a.removed_at is null
        order by wanted.place`,
     values: [deviceIds],
   });
@@ -114,6 +115,7 @@ export async function listDeviceStates(db: Sql, deviceIds: number[]): Promise<De
         from unnest($1::bigint[]) as wanted (device_id)
         join device_state s on s.device_id = wanted.device_id
         join device d on d.id = s.device_id
+        join account a on a.id = d.account_id and a.removed_at is null
         left join device_due due on due.device_id = s.device_id
         left join device_profile c on c.device_id = d.id and c.state = 'current'
         left join profile cp on cp.id = c.profile_id
@@ -142,6 +144,16 @@ export async function listContents(db: Sql, contentIds: number[]): Promise<Conte
 /** Holds back the removal of devices until the transaction ends; see `ingestLock`. */
 export async function lockIngest(tx: Sql): Promise<void> {
   await tx.query(`select pg_advisory_xact_lock_shared(${ingestLock})`);
+}
+
+/** Those of these accounts that were removed, as it stands behind `lockIngest`: mostly none. */
+export async function listRemovedAccounts(tx: Sql, accountIds: number[]): Promise<number[]> {
+  const { rows } = await tx.query<{ id: number }>({
+    name: 'ingest-removed-accounts',
+    text: 'select id from account where removed_at is not null and id = any($1::bigint[])',
+    values: [plainArray(accountIds)],
+  });
+  return rows.map(({ id }) => id);
 }
 
 /** How many of these devices still stand at the version that the transaction was computed from. */

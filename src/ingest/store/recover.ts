@@ -77,11 +77,11 @@ async function storeOthersFirst(
 }
 
 /**
- * No item is to blame, and the same again is right: the database is away for now, it chose another transaction
- * in a conflict, or its tables are not those that this program knows (another version's, rights withdrawn).
+ * No item is to blame, and the same again is right: the database is away for now or was too slow, it chose another
+ * transaction in a conflict, or its tables are not those that this program knows (another version's, rights withdrawn).
  */
 function isTransient(error: unknown): boolean {
-  return ['unavailable', 'serialization', 'schema'].includes(kindOf(error));
+  return ['unavailable', 'cancelled', 'serialization', 'schema'].includes(kindOf(error));
 }
 
 /** The one item that the database will not take becomes a rejection, with the reason in the log. */

@@ -5,7 +5,7 @@ import type { Sql } from '../../db/sql.ts';
 import type { Transaction } from '../../db/transaction.ts';
 import { saveDue } from './due.ts';
 import { MillisecondFull } from './millisecond-full.ts';
-import { countUnchanged, holdUnchanged, lockIngest } from './queries.ts';
+import { countUnchanged, holdUnchanged, listRemovedAccounts, lockIngest } from './queries.ts';
 import { saveRuntimes, saveStates } from './save-states.ts';
 import { saveClocks } from './sense-clocks.ts';
 import type { Plan } from './plan.ts';
@@ -86,8 +86,9 @@ export async function write(
 /** Writes or holds the rows of devices: whether all are as they were read. */
 async function writeDevices(tx: Transaction, plan: Plan): Promise<boolean> {
   const { moved, evaluated, held, unchanged, due } = plan;
-  const [, movedNow, evaluatedNow, heldNow, unchangedNow] = await all([
+  const [, removed, movedNow, evaluatedNow, heldNow, unchangedNow] = await all([
     lockIngest(tx),
+    listRemovedAccounts(tx, accountIdsOf(plan)),
     moved.length > 0 ? saveStates(tx, moved) : 0,
     evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
     held.length > 0 ? holdUnchanged(tx, held) : 0,
@@ -95,12 +96,24 @@ async function writeDevices(tx: Transaction, plan: Plan): Promise<boolean> {
     // Behind the devices' rows: who changes them in this order waits for nobody who waits for it.
     due.length > 0 && saveDue(tx, due),
   ]);
+  if (removed.length > 0) forgetDevicesOf(plan, new Set(removed));
   return (
+    removed.length === 0 &&
     movedNow === moved.length &&
     evaluatedNow === evaluated.length &&
     heldNow === held.length &&
     unchangedNow === unchanged.length
   );
+}
+
+/** Of the devices for which something is written. */
+const accountIdsOf = ({ moved, evaluated, held, unchanged }: Plan): number[] => [
+  ...new Set([moved, evaluated, held, unchanged].flat().map(({ device }) => device.accountId)),
+];
+
+/** What is remembered of them says that they are there: they are read again, and found to be gone. */
+function forgetDevicesOf({ works }: Plan, accountIds: ReadonlySet<number>): void {
+  for (const { queue } of works) if (accountIds.has(queue.accountId)) queue.context = null;
 }
 
 /** Gives the events that are new. */

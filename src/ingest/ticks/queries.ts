@@ -27,6 +27,10 @@ const joined = `
 
 const next = 'coalesce(due.retry_at, due.due_at)';
 
+/** A removed device is not due; one of a removed account is, until that is found out. */
+const isThere = `
+  not exists (select from account a where a.id = due.account_id and a.removed_at is not null)`;
+
 /** Those that are due from `fromTs` (absent: ever) up to `toTs`, the one that is due longest first. */
 export async function listDue(
   db: Sql,
@@ -38,6 +42,7 @@ export async function listDue(
          select * from device_due due
           where ${next} > ${fromTs === undefined ? "'-infinity'" : 'ms_to_timestamp($3)'}
             and ${next} <= ms_to_timestamp($1)
+            and ${isThere}
           order by ${next}
           limit $2) due
        ${joined}
@@ -72,6 +77,7 @@ export async function listDueOfEach(
         select * from device_due due
          where due.account_id = owner.account_id
            and ${next} <= ms_to_timestamp($1)
+           and ${isThere}
          order by ${next}
          limit $2) due
        ${joined}

@@ -7,6 +7,22 @@ const dative = (lasting: string) =>
     .replace(/^1 Tag$/, 'einem Tag')
     .replace(/Tage\b/, 'Tagen');
 
+const quotaNames: Record<string, string> = {
+  devices: 'Geräte',
+  devicesPerDay: 'Heute hinzugefügte Geräte',
+  purposes: 'Gespeicherte Zwecke',
+  purposeBytes: 'Größe der gespeicherten Zwecke',
+  profiles: 'Installierte Profile',
+  profileBytesTotal: 'Größe der installierten Profile',
+  contacts: 'Kontakte',
+  keys: 'API-Schlüssel',
+  eventsPerDay: 'Ereignisse heute',
+  messagesPerDay: 'Mails und Push-Nachrichten heute',
+  webhooksPerDay: 'Nachrichten an Webhooks heute',
+  smsPerDay: 'SMS heute',
+  storedBytes: 'Gespeicherte Messwerte und Ereignisse',
+};
+
 export const german: Words = {
   event: (evId) => `Ereignis ${evId}`,
   above: 'über',
@@ -43,5 +59,12 @@ export const german: Words = {
     `Sie innerhalb von sieben Tagen diesen Link und drücken Sie den Knopf:\n\n${link}\n\nSonst ` +
     'brauchen Sie nichts zu tun.',
   unsubscribe: 'Keine Nachrichten mehr',
+  quotaName: (quota) => quotaNames[quota] ?? quota,
+  amountOf: (used, limit) => `${used} von ${limit}`,
+  quotaTitle: (isUsedUp) =>
+    isUsedUp ? 'Ein Limit Ihres Kontos ist erreicht' : 'Ihr Konto nähert sich einem Limit',
+  quotaBody: (lines) =>
+    `${lines}\n\nWas Ihr Konto hat, läuft weiter. Über ein Limit hinaus wird nichts mehr angenommen: ` +
+    'Entfernen Sie, was Sie nicht mehr brauchen, oder bitten Sie den Betreiber um mehr.',
   locale: 'de-DE',
 };

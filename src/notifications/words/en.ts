@@ -7,6 +7,22 @@ const one = (lasting: string) =>
     (_, unit: string) => `${unit === 'hour' ? 'an' : 'a'} ${unit}`,
   );
 
+const quotaNames: Record<string, string> = {
+  devices: 'Devices',
+  devicesPerDay: 'Devices added today',
+  purposes: 'Stored purposes',
+  purposeBytes: 'Size of stored purposes',
+  profiles: 'Installed profiles',
+  profileBytesTotal: 'Size of installed profiles',
+  contacts: 'Contacts',
+  keys: 'API keys',
+  eventsPerDay: 'Events today',
+  messagesPerDay: 'Mails and push messages today',
+  webhooksPerDay: 'Messages to webhooks today',
+  smsPerDay: 'SMS today',
+  storedBytes: 'Stored history',
+};
+
 export const english: Words = {
   event: (evId) => `Event ${evId}`,
   above: 'above',
@@ -41,5 +57,12 @@ export const english: Words = {
     'Somebody wants messages about devices to be sent to this address. If it was you, open this ' +
     `link within seven days and press the button:\n\n${link}\n\nIf not, nothing needs to be done.`,
   unsubscribe: 'No more messages',
+  quotaName: (quota) => quotaNames[quota] ?? quota,
+  amountOf: (used, limit) => `${used} of ${limit}`,
+  quotaTitle: (isUsedUp) =>
+    isUsedUp ? 'A limit of your account is reached' : 'Your account nears a limit',
+  quotaBody: (lines) =>
+    `${lines}\n\nWhat your account has goes on working. Beyond a limit nothing more is taken: remove what ` +
+    'is not needed any more, or ask the operator of this service for more.',
   locale: 'en-GB',
 };

@@ -35,6 +35,11 @@ export type Words = {
   confirmTitle: string;
   confirmBody: (link: string) => string;
   unsubscribe: string;
+  /** Of quotas of the account: what they are called, how much of one is in use, and the mail about them. */
+  quotaName: (quota: string) => string;
+  amountOf: (used: string, limit: string) => string;
+  quotaTitle: (isUsedUp: boolean) => string;
+  quotaBody: (lines: string) => string;
   /** How numbers and times are written. */
   locale: string;
 };

@@ -143,7 +143,8 @@ describe('while nothing can be stored', () => {
     world = await startHttpWorld();
     world.store.isHolding = true;
     const socket = await world.dial();
-    const text = JSON.stringify(measured);
+    // Without a time: a second copy would be another measurement.
+    const text = JSON.stringify({ sId: '0x1', val: 1 });
     socket.write(
       `POST ${world.pathOf('measurements')} HTTP/1.1\r\nHost: x\r\nAuthorization: ${world.basic()}\r\nContent-Length: ${text.length}\r\n\r\n${text}`,
     );

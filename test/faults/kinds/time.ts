@@ -1,7 +1,10 @@
 import { setTimeout as delay } from 'node:timers/promises';
+import { call } from '../../../bench/api.ts';
 import { runOn } from '../../support/template.ts';
 import { expectHolds, runFor, timeToAck } from '../fault.ts';
-import type { Fault } from '../fault.ts';
+import type { Fault, Observations } from '../fault.ts';
+import { sId } from '../messages.ts';
+import { registerDevices } from '../register.ts';
 import type { World } from '../world.ts';
 
 /** What is longer without a sign of listening is a gap (`src/listening`). */
@@ -67,6 +70,106 @@ async function moveClock(world: World, byMs: number): Promise<void> {
   );
   while ((await countGaps(world)) === gaps) await delay(50);
   while ((await timeOf(world)) < untilTs) await delay(50);
+}
+
+const noAlarms = { watch: false };
+
+/** Devices go by right clocks, and one has none. */
+export const clockBack: Fault = {
+  name: 'clock-back',
+  promise:
+    "the service's clock is set back by an hour, then right again: nothing refused, nothing deleted",
+  short: { times: 1, awaySeconds: 0 },
+  long: { times: 3, awaySeconds: 30 },
+  world: noAlarms,
+  longOnly: true,
+  inflict: (world, severity) => setAndRight(world, severity, -hourMs),
+};
+
+export const clockLeap: Fault = {
+  name: 'clock-leap',
+  promise:
+    "the service's clock is a year ahead, then right again: nothing refused, nothing deleted",
+  short: { times: 1, awaySeconds: 0 },
+  long: { times: 3, awaySeconds: 30 },
+  world: noAlarms,
+  longOnly: true,
+  inflict: (world, severity) => setAndRight(world, severity, 365 * 24 * hourMs),
+};
+
+async function setAndRight(
+  world: World,
+  { times, awaySeconds }: { times: number; awaySeconds: number },
+  byMs: number,
+): Promise<Observations> {
+  const clockless = await startClockless(world);
+  for (let time = 0; time < times; time++) {
+    await runFor(world, 500);
+    await clockless.send();
+    await setClock(world, byMs);
+    expectHolds(await isInDoubt(world), 'the status says that the clock is in doubt');
+    await clockless.send();
+    await runFor(world, 500);
+    await delay(awaySeconds * 1_000);
+    await setClock(world, 0);
+    expectHolds(!(await isInDoubt(world)), 'the clock is believed once it is right again');
+    await clockless.send();
+    await runFor(world, 500);
+  }
+  return { times, 'sent without a time': await clockless.count() };
+}
+
+/** A device that has no clock: its values have the time of their arrival. */
+async function startClockless({ service, accountToken, cluster }: World) {
+  const [device] = await registerDevices(service.url, accountToken, 1);
+  const { uuid, token } = device ?? { uuid: '', token: '' };
+  let sent = 0;
+  return {
+    async send() {
+      const body = [1, 2, 3].map(() => ({ sId, val: (sent += 1) }));
+      const answer = await call<{ stored: number }>(
+        service.url,
+        'POST',
+        `/devices/${uuid}/up/measurements`,
+        { token, body },
+      );
+      expectHolds(answer.stored === 3, 'values without a time are stored, whatever the clock says');
+    },
+    async count() {
+      const { rows } = await runOn(cluster.url(), (client) =>
+        client.query<{ count: number }>(
+          `select count(*)::integer as count
+             from measurement m join series s on s.id = m.series_id join device d on d.id = s.device_id
+            where d.uuid = $1`,
+          [uuid],
+        ),
+      );
+      expectHolds(rows[0]?.count === sent, 'all values without a time are in the history');
+      return sent;
+    },
+  };
+}
+
+/** Comes back when the service goes by it. */
+async function setClock(world: World, aheadMs: number): Promise<void> {
+  const before = await timeOf(world);
+  const rightTs = await runOn(world.cluster.url(), async (client) => {
+    await client.query(
+      `create or replace function service_now() returns timestamptz language sql volatile as
+       $$ select clock_timestamp() + interval '${aheadMs} ms' $$`,
+    );
+    const { rows } = await client.query<{ ts: number }>(
+      `select extract(epoch from service_now())::float8 * 1000 as ts`,
+    );
+    return rows[0]?.ts ?? before;
+  });
+  while (Math.abs((await timeOf(world)) - rightTs) > hourMs / 2) await delay(50);
+}
+
+async function isInDoubt({ service }: World): Promise<boolean> {
+  const response = await fetch(`${service.url}/v2/status`);
+  const { degraded } = (await response.json()) as { degraded: string[] };
+  return degraded.includes('clock');
 }
 
 /** By an answer of the service, which may be a refusal: it bears the time too. */

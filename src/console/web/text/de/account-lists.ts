@@ -114,6 +114,8 @@ export const accountLists: Record<keyof typeof en, string> = {
   'audit.key-made': 'API-Schlüssel angelegt',
   'audit.key-revoked': 'API-Schlüssel widerrufen',
   'audit.quota-changed': 'Kontingent geändert',
+  'audit.quota-near': 'Kontingent fast verbraucht',
+  'audit.quota-used-up': 'Kontingent verbraucht',
   'audit.sms-allowed': 'SMS erlaubt',
   'audit.sms-denied': 'SMS verweigert',
   'audit.disabled': 'Konto gesperrt',

@@ -62,6 +62,8 @@ export const device: Record<keyof typeof en, string> = {
     'Ein Tippfehler? Ist sie nur für Sie selbst, beginnen Sie ihren Namen mit x-: dann wird sie nicht erwähnt.',
   'rejection.todo.unknown-topic':
     'Das Topic mit dem vergleichen, das beim Hinzufügen gezeigt wurde.',
+  'rejection.todo.foreign-topic':
+    'An das Topic senden, das beim Hinzufügen gezeigt wurde: es beginnt mit devices/, dem Benutzernamen und /up/.',
   'rejection.todo.future-timestamp': 'Die Uhr des Geräts geht vor.',
   'rejection.todo.expired-timestamp': 'Die Messung ist älter, als der Verlauf aufgehoben wird.',
 };

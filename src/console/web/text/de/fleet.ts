@@ -90,6 +90,7 @@ export const fleet: Record<keyof typeof en, string> = {
   'jobs.failed.other': 'Bei {count} Geräten gescheitert',
   'jobs.reason.no-such-device': 'Dieses Gerät gibt es nicht mehr.',
   'jobs.reason.too-many-labels': 'Es hätte mehr als 20 Labels.',
+  'jobs.reason.took-too-long': 'Es dauerte zu lange, auch beim dritten Versuch.',
   'jobs.reason.internal-error': 'Der Dienst konnte es nicht; sein Protokoll sagt, warum.',
   'removed.title.one': '{count} entferntes Gerät versucht noch, sich anzumelden',
   'removed.title.other': '{count} entfernte Geräte versuchen noch, sich anzumelden',

@@ -5,6 +5,7 @@ export const rejections: Record<RejectionReason, string> = {
   'invalid-json': 'Die Nachricht ist kein JSON.',
   'invalid-payload': 'Eine Angabe fehlt oder ist falsch: {name}',
   'unknown-topic': 'Dieses Topic gibt es nicht.',
+  'foreign-topic': 'Das Gerät sendete an ein Topic, das nicht seines ist, und wurde getrennt.',
   'unknown-sense': 'Die Konfiguration hat diesen Sensor nicht.',
   'out-of-range': 'Ein Wert liegt außerhalb dessen, was erlaubt ist.',
   'future-timestamp': 'Ihre Zeit ist noch nicht gekommen.',

@@ -110,6 +110,8 @@ export const accountLists = {
   'audit.key-made': 'API key created',
   'audit.key-revoked': 'API key revoked',
   'audit.quota-changed': 'Quota changed',
+  'audit.quota-near': 'Quota nears its end',
+  'audit.quota-used-up': 'Quota used up',
   'audit.sms-allowed': 'SMS allowed',
   'audit.sms-denied': 'SMS denied',
   'audit.disabled': 'Account disabled',

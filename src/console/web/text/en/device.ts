@@ -58,6 +58,8 @@ export const device = {
   'rejection.todo.unknown-member':
     'A typing mistake? Begin its name with x- if it is for yourself: such a member is not remarked on.',
   'rejection.todo.unknown-topic': 'Compare the topic with the one shown when the device was added.',
+  'rejection.todo.foreign-topic':
+    'Publish to the topic shown when the device was added: it begins with devices/, the user name and /up/.',
   'rejection.todo.future-timestamp': 'The clock of the device is ahead.',
   'rejection.todo.expired-timestamp': 'The measurement is older than history is kept.',
 } as const;

@@ -86,6 +86,7 @@ export const fleet = {
   'jobs.failed.other': '{count} devices failed',
   'jobs.reason.no-such-device': 'There is no such device any more.',
   'jobs.reason.too-many-labels': 'It would have more than 20 labels.',
+  'jobs.reason.took-too-long': 'It took too long, also the third time.',
   'jobs.reason.internal-error': 'The service could not do it; its log says why.',
   'removed.title.one': '{count} removed device still tries to log in',
   'removed.title.other': '{count} removed devices still try to log in',

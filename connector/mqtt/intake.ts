@@ -1,18 +1,18 @@
 import type { RateStore } from '../device/device-rates.ts';
 import type { ConnectorLimits } from '../options.ts';
+import { checkConnect, protocolOf, unspeakable } from './connect-packet.ts';
 import type { Connection } from './connection.ts';
 import { maxFilterBytes } from './frame-scanner.ts';
+import { checkAck, checkDisconnect, checkFilters, frameAt, refused } from './frames.ts';
+import type { Checked, Frame } from './frames.ts';
+import { readWholePublish } from './publish-frame.ts';
 import type { Publisher } from './publish.ts';
 import { reason } from './reason-codes.ts';
-import { checkConnect, unspeakable, versionOf, type V5Session } from './v5-connect.ts';
-import { checkAck, checkDisconnect, checkFilters, frameAt, refused } from './v5-frames.ts';
-import type { Checked, Frame } from './v5-frames.ts';
-import { readV5Publish } from './v5-publish.ts';
 import { connackRefusal } from './v5-write.ts';
 
 export type IntakeDeps = {
   limits: Pick<ConnectorLimits, 'maxSubscriptions' | 'maxTopicLevels'>;
-  publisher: Pick<Publisher, 'acceptLeading' | 'acceptV5'>;
+  publisher: Pick<Publisher, 'acceptLeading' | 'accept'>;
   rateStore: Pick<RateStore, 'takeItems'>;
 };
 
@@ -23,9 +23,9 @@ const bytesCountedAsMeasurement = 100;
 const newest = 5;
 
 /**
- * Takes what clients of MQTT 5 send. Their packets are checked here, byte by byte, before aedes sees them: it
- * is given the same packets without properties, and no PUBLISH. So what a stranger writes into properties
- * reaches no parser that builds objects of it, and every connection that ends is told why.
+ * Takes whole packets, of MQTT 3.1.1 and 5 alike. They are checked here, byte by byte, before aedes sees them: it is
+ * given the same packets without properties, and no PUBLISH. So both versions keep to the same rules, what a stranger
+ * writes into properties reaches no parser that builds objects of it, and a client of MQTT 5 is told why it is closed.
  */
 export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
   const filterLimits = {
@@ -36,61 +36,70 @@ export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
   /** What aedes gets of a whole CONNECT, of whatever version; null: it was refused. */
   function takeConnect(connection: Connection, bytes: Buffer): Buffer | null {
     const frame = frameAt(bytes, 0);
-    const version = versionOf(bytes, frame);
-    if (version === null || version < newest) return bytes;
+    const { name = '', version = 0 } = protocolOf(bytes, frame) ?? {};
     // Also one that has the highest bit set, which bridges between brokers use.
-    if (version > newest) {
+    if (name === 'MQTT' && version > newest) {
       connection.refusal = 'protocol-version';
       refuse(connection, reason.unsupportedVersion);
       return null;
     }
-    const { fault, bytes: stripped, session } = checkConnect(bytes, frame);
+    const isV5 = name === 'MQTT' && version === newest;
+    const isV3 = version === 3 || (name === 'MQTT' && version === 4);
+    // No protocol that is spoken here, which aedes answers.
+    if (!isV5 && !isV3) return bytes;
+    const { fault, bytes: stripped, session } = checkConnect(bytes, frame, isV5);
     if (stripped === null) {
-      refuse(connection, fault);
+      if (isV5) refuse(connection, fault);
+      else refuseInSilence(connection);
       return null;
     }
+    if (!isV5) return stripped;
     connection.v5 = session;
     connection.scanner.isV5 = true;
     return stripped;
   }
 
-  function refuse(connection: Connection, code: number): void {
+  /** [MQTT-3.1.4-1] */
+  function refuseInSilence(connection: Connection): void {
     connection.refusal ??= 'malformed';
+    connection.close('malformed');
+  }
+
+  function refuse(connection: Connection, code: number): void {
     // No packet is small enough for it. [MQTT-3.1.2-24]
-    if (code === unspeakable) connection.close('malformed');
-    else connection.leave('malformed', connackRefusal(code));
+    if (code === unspeakable) return refuseInSilence(connection);
+    connection.refusal ??= 'malformed';
+    connection.leave('malformed', connackRefusal(code));
   }
 
   /** Takes whole packets; gives what aedes is to read of them. */
-  function takePackets(connection: Connection, session: V5Session, whole: Buffer): Buffer | null {
+  function takePackets(connection: Connection, whole: Buffer): Buffer | null {
     // Nearly all: without an object for each part of a packet.
     const bytes = publisher.acceptLeading(connection, whole);
     if (bytes === null) return null;
     const rest: Buffer[] = [];
-    for (let at = 0; at < bytes.length && connection.ending === null;) {
+    for (let at = 0; at < bytes.length && !connection.isBroken;) {
       const frame = frameAt(bytes, at);
       if (frame.type === 3) publishOne(connection, bytes, frame);
       else {
-        const checked = check(bytes, frame, at, session);
-        if (checked.fault) connection.close('malformed', checked.fault);
+        const checked = check(connection, bytes, frame, at);
+        if (checked.fault) connection.breakOff('malformed', checked.fault);
         else if (checked.bytes) rest.push(checked.bytes);
-        // Nothing follows it. [MQTT-3.14.4-1]
-        if (frame.type === 14) break;
       }
       at = frame.end;
     }
-    if (connection.ending !== null || rest.length === 0) return null;
+    if (rest.length === 0) return null;
     return rest.length === 1 ? (rest[0] as Buffer) : Buffer.concat(rest);
   }
 
   function publishOne(connection: Connection, bytes: Buffer, frame: Frame): void {
-    const message = readV5Publish(bytes, frame);
+    const message = readWholePublish(bytes, frame, connection.v5 !== null);
     if (message.propertyBytes >= bytesCountedAsMeasurement)
       charge(connection, Math.floor(message.propertyBytes / bytesCountedAsMeasurement));
-    if (message.fault) connection.close('malformed', message.fault);
+    if (message.fault) connection.breakOff('malformed', message.fault);
     else if (levelsOf(message.topic) > limits.maxTopicLevels)
-      connection.close('malformed', reason.topicInvalid);
-    else publisher.acceptV5(connection, message);
+      connection.breakOff('malformed', reason.topicInvalid);
+    else publisher.accept(connection, message);
   }
 
   function charge({ device, heardMs }: Connection, units: number): void {
@@ -98,7 +107,7 @@ export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
     rateStore.takeItems(device.rates, units, heardMs);
   }
 
-  function check(bytes: Buffer, frame: Frame, at: number, session: V5Session): Checked {
+  function check({ v5 }: Connection, bytes: Buffer, frame: Frame, at: number): Checked {
     switch (frame.type) {
       case 4:
       case 5:
@@ -107,13 +116,13 @@ export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
         return checkAck(bytes, frame);
       case 8:
       case 10:
-        return checkFilters(bytes, frame, filterLimits);
+        return checkFilters(bytes, frame, filterLimits, v5 !== null);
       case 12:
         // [MQTT-2.1.3-1]
         if (frame.flags !== 0) return refused(reason.malformed);
         return { fault: 0, bytes: bytes.subarray(at, frame.end) };
       case 14:
-        return checkDisconnect(bytes, frame, session.expirySeconds);
+        return checkDisconnect(bytes, frame, v5?.expirySeconds ?? 0);
       // The frame scanner lets no other type pass.
       default:
         return refused(reason.protocolError);

@@ -1,5 +1,5 @@
 import { reason } from './reason-codes.ts';
-import { endOfText, property, readProperties, readVarint } from './v5-properties.ts';
+import { endOfText, noProperties, property, readProperties, readVarint } from './v5-properties.ts';
 
 /** A packet as it lies in `bytes`: its flags, and where its variable header begins and it ends. */
 export type Frame = { type: number; flags: number; start: number; end: number };
@@ -28,7 +28,7 @@ function range(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, n) => from + n);
 }
 
-/** An acknowledgement, section 3.4 to 3.7: aedes is given the one that says no more than 3.1.1's does. */
+/** An acknowledgement, section 3.4 to 3.7: aedes is given the one that says no more than 3.1.1's does (whose length was checked). */
 export function checkAck(bytes: Buffer, { type, flags, start, end }: Frame): Checked {
   // [MQTT-3.6.1-1]
   if (flags !== (type === 6 ? 2 : 0) || end < start + 2) return refused(malformed);
@@ -42,7 +42,7 @@ export function checkAck(bytes: Buffer, { type, flags, start, end }: Frame): Che
   return { fault: 0, bytes: Buffer.from([(type << 4) | flags, 2, id >> 8, id & 255]) };
 }
 
-/** `expirySeconds`: what the CONNECT asked for. */
+/** `expirySeconds`: what the CONNECT asked for; 0 in 3.1.1, whose DISCONNECT ends behind its length. */
 export function checkDisconnect(
   bytes: Buffer,
   { flags, start, end }: Frame,
@@ -59,30 +59,31 @@ export function checkDisconnect(
     if (expirySeconds === 0 && (values.get(property.sessionExpiry) ?? 0) > 0)
       return refused(protocolError);
   }
-  return { fault: 0, bytes: Buffer.from([0xe0, 2, code, 0]) };
+  return { fault: 0, bytes: Buffer.from(end > start ? [0xe0, 2, code, 0] : [0xe0, 0]) };
 }
 
 export type FilterLimits = { maxFilterBytes: number; maxTopicLevels: number };
 
-/** A SUBSCRIBE or UNSUBSCRIBE, sections 3.8 and 3.10; aedes gets it without its properties. */
+/** A SUBSCRIBE or UNSUBSCRIBE of either version, sections 3.8 and 3.10; aedes gets it without its properties. */
 export function checkFilters(
   bytes: Buffer,
   { type, flags, start, end }: Frame,
   { maxFilterBytes, maxTopicLevels }: FilterLimits,
+  isV5: boolean,
 ): Checked {
   const isSubscribe = type === 8;
   // [MQTT-3.8.1-1] [MQTT-3.10.1-1]
   if (flags !== 2 || end < start + 2) return refused(malformed);
-  // [MQTT-2.2.1-3]
+  // [MQTT-2.3.1-1], of MQTT 5 [MQTT-2.2.1-3]
   if (bytes.readUInt16BE(start) === 0) return refused(protocolError);
   const place = isSubscribe ? 'subscribe' : 'unsubscribe';
-  const properties = readProperties(bytes, start + 2, end, place);
+  const properties = isV5 ? readProperties(bytes, start + 2, end, place) : noProperties(start + 2);
   if (properties.fault) return refused(properties.fault);
   const identifier = properties.values.get(property.subscriptionIdentifier);
   if (identifier !== undefined)
     return refused(identifier ? reason.subscriptionIdentifiersNotSupported : protocolError);
   let next = properties.end;
-  // [MQTT-3.8.3-2] [MQTT-3.10.3-2]
+  // [MQTT-3.8.3-3] [MQTT-3.10.3-2], of MQTT 5 [MQTT-3.8.3-2] [MQTT-3.10.3-2]
   if (next === end) return refused(protocolError);
   if (end - next > maxFilterBytes) return refused(reason.tooLarge);
   while (next < end) {
@@ -91,19 +92,21 @@ export function checkFilters(
     if (!isFilter(bytes.toString('latin1', next + 2, filterEnd), maxTopicLevels))
       return refused(reason.filterInvalid);
     if (isSubscribe) {
-      const fault = filterEnd < end ? faultOfOptions(bytes, next + 2, filterEnd) : malformed;
+      const fault = filterEnd < end ? faultOfOptions(bytes, next + 2, filterEnd, isV5) : malformed;
       if (fault) return refused(fault);
     }
     next = filterEnd + (isSubscribe ? 1 : 0);
   }
+  if (!isV5) return { fault: 0, bytes: packet((type << 4) | flags, [bytes.subarray(start, end)]) };
   return { fault: 0, bytes: withoutProperties(bytes, type, flags, start, properties.end, end) };
 }
 
 const share = Buffer.from('$share/');
 
-/** Section 3.8.3.1. */
-function faultOfOptions(bytes: Buffer, at: number, end: number): number {
+/** Section 3.8.3.1; in 3.1.1 there is a QoS and nothing else [MQTT-3-8.3-4]. */
+function faultOfOptions(bytes: Buffer, at: number, end: number, isV5: boolean): number {
   const options = bytes[end] as number;
+  if (!isV5) return options > 2 ? malformed : 0;
   // [MQTT-3.8.3-5]
   if (options > 0x3f) return malformed;
   if ((options & 3) === 3 || (options & 0x30) === 0x30) return protocolError;

@@ -1,6 +1,13 @@
 import { reason } from './reason-codes.ts';
-import { packet, type Frame } from './v5-frames.ts';
-import { endOfField, endOfText, hasWildcard, property, readProperties } from './v5-properties.ts';
+import { packet, type Frame } from './frames.ts';
+import {
+  endOfField,
+  endOfText,
+  hasWildcard,
+  noProperties,
+  property,
+  readProperties,
+} from './v5-properties.ts';
 
 /** What a client of MQTT 5 said of itself in its CONNECT, as far as it binds what it is sent. */
 export type V5Session = {
@@ -20,41 +27,52 @@ export type CheckedConnect =
 const { malformed, protocolError } = reason;
 const refused = (fault: number): CheckedConnect => ({ fault, bytes: null, session: null });
 
-/** The protocol version that a whole CONNECT asks for; null where there is none to be read. */
-export function versionOf(bytes: Buffer, { start, end }: Frame): number | null {
+/** The name and version of the protocol that a whole CONNECT asks for; null where there is none to be read. */
+export function protocolOf(
+  bytes: Buffer,
+  { start, end }: Frame,
+): { name: string; version: number } | null {
   const nameEnd = endOfField(bytes, start, end);
   if (nameEnd < 0 || nameEnd >= end) return null;
-  return bytes.toString('latin1', start + 2, nameEnd) === 'MQTT'
-    ? (bytes[nameEnd] as number)
-    : null;
+  const name = bytes.toString('latin1', start + 2, nameEnd);
+  return { name, version: bytes[nameEnd] as number };
 }
 
-/** A CONNECT of MQTT 5, section 3.1; aedes gets it without its properties. */
-export function checkConnect(bytes: Buffer, { flags, start, end }: Frame): CheckedConnect {
+/** A CONNECT, section 3.1; aedes gets it without the properties of MQTT 5. */
+export function checkConnect(
+  bytes: Buffer,
+  { flags, start, end }: Frame,
+  isV5: boolean,
+): CheckedConnect {
   // Behind the protocol's name and version: flags, keep-alive.
-  const head = start + 7;
+  const head = endOfField(bytes, start, end) + 1;
   if (flags !== 0 || head + 3 > end) return refused(malformed);
   const bits = bytes[head] as number;
   const has = { will: bits & 4, user: bits & 0x80, password: bits & 0x40 };
-  // [MQTT-3.1.2-3] [MQTT-3.1.2-11] [MQTT-3.1.2-12] [MQTT-3.1.2-13]
+  // [MQTT-3.1.2-3] [MQTT-3.1.2-11], -12, -13; in 3.1.1 [MQTT-3.1.2-13], -14, -15.
   if (bits & 1 || (bits & 0x18) === 0x18 || (!has.will && bits & 0x38)) return refused(malformed);
+  // No password without a user name, in 3.1.1 [MQTT-3.1.2-22].
+  if (!isV5 && has.password && !has.user) return refused(malformed);
   // [MQTT-3.2.2-13]
-  if (bits & 0x20) return refused(reason.retainNotSupported);
-  const properties = readProperties(bytes, head + 3, end, 'connect');
+  if (isV5 && bits & 0x20) return refused(reason.retainNotSupported);
+  const properties = isV5
+    ? readProperties(bytes, head + 3, end, 'connect')
+    : noProperties(head + 3);
   if (properties.fault) return refused(properties.fault);
   const { values } = properties;
   const fault = faultOfValues(values);
   if (fault) return refused(fault);
   const keepaliveSeconds = bytes.readUInt16BE(head + 1);
   const hasIdentifier = bytes[properties.end] !== 0 || bytes[properties.end + 1] !== 0;
-  const parts = [bytes.subarray(start, head + 3), noProperties];
+  const field = isV5 ? [emptyField] : [];
+  const parts = [bytes.subarray(start, head + 3), ...field];
   let next = endOfText(bytes, properties.end, end);
   if (next < 0) return refused(malformed);
   parts.push(bytes.subarray(properties.end, next));
   if (has.will) {
-    const will = checkWill(bytes, next, end);
+    const will = checkWill(bytes, next, end, isV5);
     if (will.fault) return refused(will.fault);
-    parts.push(noProperties, bytes.subarray(will.from, will.end));
+    parts.push(...field, bytes.subarray(will.from, will.end));
     next = will.end;
   }
   const credentials = next;
@@ -77,7 +95,7 @@ const refusalBytes = 5;
 export const unspeakable = -1;
 
 /** A field of properties that is empty. */
-const noProperties = Buffer.from([0]);
+const emptyField = Buffer.from([0]);
 
 function faultOfValues(values: ReadonlyMap<number, number>): number {
   const hasMethod = values.has(property.authenticationMethod);
@@ -90,14 +108,14 @@ function faultOfValues(values: ReadonlyMap<number, number>): number {
   return hasMethod ? reason.authenticationMethod : 0;
 }
 
-function checkWill(bytes: Buffer, at: number, limit: number) {
-  const { fault, end: from } = readProperties(bytes, at, limit, 'will');
+function checkWill(bytes: Buffer, at: number, limit: number, isV5: boolean) {
+  const { fault, end: from } = isV5 ? readProperties(bytes, at, limit, 'will') : noProperties(at);
   if (fault) return { fault, from, end: -1 };
   const topicEnd = endOfText(bytes, from, limit);
   const end = topicEnd < 0 ? -1 : endOfField(bytes, topicEnd, limit);
   if (end < 0) return { fault: malformed, from, end };
-  // A topic name, not a filter.
-  const isName = topicEnd > from + 2 && !hasWildcard(bytes, from + 2, topicEnd);
+  // A topic name, not a filter. In 3.1.1 it is told so with the answer, as of any topic that is not the device's own.
+  const isName = !isV5 || (topicEnd > from + 2 && !hasWildcard(bytes, from + 2, topicEnd));
   return { fault: isName ? 0 : reason.topicInvalid, from, end };
 }
 

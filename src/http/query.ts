@@ -1,0 +1,100 @@
+import type { Context } from 'koa';
+import { z } from 'zod';
+import type { Problem } from '../errors.ts';
+import { nearestName } from '../lib/nearest-name.ts';
+import { isPercentEncodedUtf8, isStorable } from './json.ts';
+import { invalid, maxProblems } from './parse.ts';
+import type { Route } from './route.ts';
+
+/**
+ * The routes of the interface specification: what it does not name in a query has no effect there, and its answers stay
+ * as they are. The header `X-Warnings` says so instead.
+ */
+const specified: ReadonlySet<string> = new Set([
+  '/v1/auth/login',
+  '/v1/auth/refresh',
+  '/v2/accounts',
+  '/v2/accounts/events',
+  '/v2/accounts/login',
+  '/v2/devices',
+  '/v2/devices/profile',
+  '/v2/devices/{deviceAuthUuid}',
+  '/v2/devices/{deviceAuthUuid}/configuration',
+  '/v2/events/{deviceAuthUuid}',
+  '/v2/purposes',
+  '/v2/purposes/{purposeUuid}',
+  '/v2/status',
+]);
+
+/** As many characters as a proxy in front is sure to let through. */
+const longestHeader = 2_000;
+
+/**
+ * The query as an object, for the route's schema; a parameter given twice is an array, which no schema takes. What the
+ * route does not know is refused with its name (`invalid-input`), or, on a route of the specification, told in
+ * `X-Warnings`: a list of `{ path, message }` in JSON. A time in seconds is told in it on every route.
+ */
+export function readQuery(ctx: Context, route: Route): unknown {
+  const problems = findUnreadable(ctx);
+  if (problems.length > 0) throw invalid(problems);
+  if (ctx.querystring === '') return route.query ? {} : undefined;
+  const unknown = isInterface(route) ? findUnknown(ctx, route) : [];
+  const isTold = specified.has(route.path);
+  if (unknown.length > 0 && !isTold) throw invalid(unknown);
+  const warnings = [...unknown, ...findSeconds(ctx)];
+  if (warnings.length > 0) ctx.set('X-Warnings', headerOf(warnings));
+  return route.query ? { ...ctx.query } : undefined;
+}
+
+/** Pages for people get what mail programs and searches append. */
+const isInterface = ({ path }: Route) => /^\/v\d\//.test(path);
+
+function findUnreadable(ctx: Context): Problem[] {
+  const problems = Object.entries(ctx.query)
+    .filter(([, value]) => !isStorable(String(value)))
+    .map(([path]) => ({ path, message: 'is not valid text' }));
+  for (const part of ctx.querystring.split('&').filter((one) => !isPercentEncodedUtf8(one)))
+    problems.push({ path: part.split('=', 1)[0] ?? '', message: 'is not percent-encoded UTF-8' });
+  return problems;
+}
+
+function findUnknown({ query }: Context, route: Route): Problem[] {
+  const known = knownOf(route);
+  if (known === null) return [];
+  const unknown = Object.keys(query).filter((name) => !known.includes(name));
+  return unknown.slice(0, maxProblems).map((path) => {
+    const meant = nearestName(path, known);
+    const hint =
+      meant === null ? `known are ${known.join(', ') || 'none'}` : `did you mean ${meant}?`;
+    return { path, message: `is no parameter of this route: ${hint}` };
+  });
+}
+
+/** Null: its schema does not say. */
+function knownOf({ query, auth }: Route): string[] | null {
+  const own = query instanceof z.ZodObject ? Object.keys(query.shape) : query ? null : [];
+  return auth === 'ticket' ? [...(own ?? []), 'ticket'] : own;
+}
+
+/** A time of this century in seconds is one of January 1970 in milliseconds. */
+function findSeconds({ query }: Context): Problem[] {
+  return ['start', 'end']
+    .filter((name) => /^\d{9,10}$/.test(String(query[name] ?? '')))
+    .map((path) => ({ path, message: 'looks like seconds: expected milliseconds since 1970' }));
+}
+
+/** Header values are ASCII (RFC 9110 section 5.5); the names come from the client. */
+function headerOf(warnings: Problem[]): string {
+  const told: Problem[] = [];
+  for (const warning of warnings) {
+    if (asciiJson([...told, warning]).length > longestHeader) break;
+    told.push(warning);
+  }
+  return asciiJson(told);
+}
+
+const asciiJson = (value: unknown) =>
+  JSON.stringify(value).replaceAll(
+    /[\u007f-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );

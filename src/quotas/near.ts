@@ -1,0 +1,201 @@
+import { insertEntries } from '../audit/queries.ts';
+import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
+import { listStoredBytes, type CountRetention } from './activity-queries.ts';
+import { today } from './queries.ts';
+import type { QuotaName, QuotaSettings } from './settings.ts';
+
+/** From this part of a quota on it is said that it nears its end. */
+const nearPart = 0.8;
+
+export type QuotaLevel = 'near' | 'used-up';
+
+/** How much of a quota is in use, in words; null below 80 %. */
+export function levelOf(used: number | null, limit: number): QuotaLevel | null {
+  if (used === null || used < nearPart * limit) return null;
+  return used >= limit ? 'used-up' : 'near';
+}
+
+/** A quota of an account of which 80 % are in use. */
+export type NearQuota = { accountId: number; quota: QuotaName; used: number; limit: number };
+
+/**
+ * What an account keeps, or may do in a day. What is counted by a process alone, or is gone a moment later
+ * (requests, streams, exports), is not among it: nobody can do anything about it in time.
+ */
+const watched: QuotaName[] = [
+  'devices',
+  'devicesPerDay',
+  'purposes',
+  'purposeBytes',
+  'profiles',
+  'profileBytesTotal',
+  'contacts',
+  'keys',
+  'eventsPerDay',
+  'messagesPerDay',
+  'webhooksPerDay',
+  'smsPerDay',
+  'storedBytes',
+];
+
+/** All of which 80 % and more are in use, of all accounts. Reads a row or a few of each account. */
+export async function listNear(
+  sql: Sql,
+  quotas: QuotaSettings,
+  retention: CountRetention,
+): Promise<NearQuota[]> {
+  const stored = await listStoredBytes(sql, retention);
+  const { rows } = await sql.query<NearQuota>(
+    `
+      with used (account_id, quota, used) as (
+        select account_id, quota, used
+          from account_usage u
+         cross join lateral (values
+           ('devices', devices),
+           ('devicesPerDay', case when registrations_day = ${today} then registrations else 0 end),
+           ('purposes', purposes), ('purposeBytes', purpose_bytes),
+           ('profiles', profiles), ('profileBytesTotal', profile_bytes)) as v (quota, used)
+        union all
+        select account_id, 'contacts', count(*) from contact group by account_id
+        union all
+        select account_id, 'keys', count(*) from api_key group by account_id
+        union all
+        select account_id, 'eventsPerDay', sum(events + events_left_out)::bigint
+          from account_activity where day = ${today} group by account_id
+        union all
+        select account_id,
+               case kind when 'account' then 'messagesPerDay' when 'sms' then 'smsPerDay'
+                         else 'webhooksPerDay' end,
+               used
+          from message_count
+         where day = ${today} and kind in ('account', 'sms', 'webhook') and key = ''
+        union all
+        select account_id, 'storedBytes', bytes
+          from unnest($4::bigint[], $5::bigint[]) as s (account_id, bytes)
+      )
+      select u.account_id as "accountId", u.quota, u.used, coalesce(q.value, d.value) as limit
+        from used u
+        join unnest($1::text[], $2::bigint[]) as d (quota, value) on d.quota = u.quota
+        left join account_quota q on q.account_id = u.account_id and q.quota = u.quota
+       where u.used >= $3::numeric * coalesce(q.value, d.value)
+       order by u.account_id, u.quota`,
+    [
+      watched,
+      watched.map((quota) => quotas[quota]),
+      nearPart,
+      [...stored.keys()],
+      [...stored.values()],
+    ],
+  );
+  return rows;
+}
+
+export type NearCounts = ReadonlyMap<QuotaName, Record<QuotaLevel, number>>;
+
+export type QuotaWatchOptions = {
+  db: Database;
+  quotas: QuotaSettings;
+  retention: CountRetention;
+  clock: () => number;
+  /** Tells an account, within the transaction that writes down that it was told. */
+  tell: (tx: Sql, accountId: number, near: NearQuota[], nowMs: number) => Promise<void>;
+  /** Told after each look how many accounts near the end of which quota, or are at it. */
+  onLook: (counts: NearCounts) => void;
+  onError: (error: unknown) => void;
+  intervalMs?: number;
+};
+
+export type QuotaWatch = { look(): Promise<void>; close(): Promise<void> };
+
+const hourMs = 3_600_000;
+/** What lasts is told of again. */
+const againMs = 7 * 86_400_000;
+/** The first number of the lock that is taken here. */
+const quotaLock = 22;
+
+/**
+ * Looks every hour which accounts near the end of a quota, and has each told of it: at 80 %, when it is used up,
+ * and every week as long as that lasts. The account's audit trail says what it was told, so several processes may
+ * look, and a restart tells nobody anew.
+ */
+export function startQuotaWatch(options: QuotaWatchOptions): QuotaWatch {
+  const { db, quotas, retention, clock, onLook, onError, intervalMs = hourMs } = options;
+
+  async function read(): Promise<void> {
+    const near = await listNear(db, quotas, retention);
+    onLook(countNear(near));
+    for (const [accountId, its] of Map.groupBy(near, ({ accountId: id }) => id))
+      await tellOnce(options, accountId, its, clock());
+  }
+
+  let reading = Promise.resolve();
+  const look = () => (reading = reading.then(read).catch(onError));
+  const timer = setInterval(() => void look(), intervalMs);
+  timer.unref();
+  void look();
+  return {
+    look,
+    async close() {
+      clearInterval(timer);
+      await reading;
+    },
+  };
+}
+
+function countNear(near: readonly NearQuota[]): NearCounts {
+  const counts = new Map<QuotaName, Record<QuotaLevel, number>>(
+    watched.map((quota) => [quota, { near: 0, 'used-up': 0 }]),
+  );
+  for (const { quota, used, limit } of near) {
+    const level = levelOf(used, limit);
+    const count = counts.get(quota);
+    if (level !== null && count) count[level] += 1;
+  }
+  return counts;
+}
+
+const kindOf = ({ used, limit }: NearQuota) =>
+  levelOf(used, limit) === 'used-up' ? ('quota-used-up' as const) : ('quota-near' as const);
+
+async function tellOnce(
+  { db, tell }: QuotaWatchOptions,
+  accountId: number,
+  near: NearQuota[],
+  nowMs: number,
+): Promise<void> {
+  // Mostly all of it was told before: no transaction, and no lock, for that.
+  if ((await listUntold(db, accountId, near, nowMs)).length === 0) return;
+  await db.transaction(async (tx) => {
+    await tx.query('select pg_advisory_xact_lock($1, $2)', [quotaLock, accountId % 2 ** 31]);
+    const untold = await listUntold(tx, accountId, near, nowMs);
+    if (untold.length === 0) return;
+    const by = { actor: { by: 'service', sessionId: null, address: null }, ts: nowMs } as const;
+    const entries = untold.map((one) => {
+      const { quota, used, limit } = one;
+      return { ...by, kind: kindOf(one), details: { quota, used, limit } };
+    });
+    await insertEntries(tx, accountId, entries);
+    await tell(tx, accountId, untold, nowMs);
+  });
+}
+
+async function listUntold(
+  sql: Sql,
+  accountId: number,
+  near: NearQuota[],
+  nowMs: number,
+): Promise<NearQuota[]> {
+  const { rows } = await sql.query<{ kind: string; quota: string }>(
+    `select distinct kind, details ->> 'quota' as quota
+       from account_audit
+      where account_id = $1 and kind in ('quota-near', 'quota-used-up')
+        and ts > ms_to_timestamp($2)`,
+    [accountId, nowMs - againMs],
+  );
+  const told = new Set(rows.map(({ kind, quota }) => `${kind} ${quota}`));
+  // Whoever was told that it is used up is not told that it nears its end a day later.
+  return near.filter(
+    (one) => !told.has(`${kindOf(one)} ${one.quota}`) && !told.has(`quota-used-up ${one.quota}`),
+  );
+}

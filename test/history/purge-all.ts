@@ -1,0 +1,10 @@
+import type { Database } from '../../src/db/database.ts';
+import { Turn, type RemovedDevices } from '../../src/history/pieces.ts';
+import { purgeDevices } from '../../src/history/purge.ts';
+import { monotonicClock } from '../../src/lib/clock.ts';
+
+/** Deletes all history of devices, in as many turns as it takes. */
+export async function purgeAll(db: Database, removed: RemovedDevices): Promise<void> {
+  const newTurn = () => new Turn(monotonicClock, new AbortController().signal);
+  while (!(await purgeDevices(db, removed, newTurn())));
+}

@@ -1,0 +1,79 @@
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { monotonicClock } from '../../src/lib/clock.ts';
+import { startJobRunner, type DoPiece } from '../../src/jobs/runner.ts';
+import { insertJob } from '../../src/jobs/queries.ts';
+import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
+import type { Database } from '../../src/db/database.ts';
+
+let database: TestDatabase;
+/** Its statements are cancelled after this time, as a removal of too much is. */
+let hasty: Database;
+beforeAll(async () => {
+  database = await testDatabase();
+  hasty = openTestDatabase(database.url, { statementTimeoutMs: 300 });
+});
+afterAll(async () => {
+  await hasty?.close();
+  await database?.drop();
+});
+
+async function newJob(count: number): Promise<{ jobId: string; devices: string[] }> {
+  const { rows } = await database.db.query<{ id: number }>(
+    `insert into account (email, password_hash) values (gen_random_uuid() || '@example.org', '')
+     returning id`,
+  );
+  const devices = Array.from({ length: count }, () => crypto.randomUUID());
+  const jobId = await insertJob(database.db, {
+    accountId: rows[0]?.id ?? 0,
+    keyId: null,
+    action: { action: 'unmute' },
+    labels: null,
+    actor: { by: 'operator', sessionId: null, address: null } as never,
+    devices,
+    ts: Date.now(),
+  });
+  return { jobId, devices };
+}
+
+const jobOf = async (jobId: string) => {
+  const { rows } = await database.db.query<{ state: string; done: number; failed: unknown }>(
+    'select state, done, failed from job where uuid = $1',
+    [jobId],
+  );
+  return rows[0];
+};
+
+test('a piece that takes too long makes room for others, is halved, and ends with a failure named', async () => {
+  const slow = await newJob(20);
+  const other = await newJob(3);
+  const [bad = ''] = slow.devices.slice(6, 7);
+  const pieces: { job: 'slow' | 'other'; count: number }[] = [];
+  const doPiece: DoPiece = async (tx, { uuids }) => {
+    const isSlow = uuids.some((uuid) => slow.devices.includes(uuid));
+    pieces.push({ job: isSlow ? 'slow' : 'other', count: uuids.length });
+    if (uuids.includes(bad)) await tx.query('select pg_sleep(60)');
+    return { failed: [] };
+  };
+  const errors: unknown[] = [];
+  const onError = (error: unknown) => void errors.push(error);
+  const runner = startJobRunner({ db: hasty, doPiece, nowMs: monotonicClock, onError, pollMs: 20 });
+  const states = async () => [(await jobOf(slow.jobId))?.state, (await jobOf(other.jobId))?.state];
+  await expect.poll(states, { timeout: 60_000 }).toEqual(['done', 'done']);
+  await runner.close();
+  expect(await jobOf(slow.jobId)).toEqual({
+    state: 'done',
+    done: 20,
+    failed: [{ deviceAuthUuid: bad, reason: 'took-too-long' }],
+  });
+  expect(await jobOf(other.jobId)).toMatchObject({ done: 3, failed: [] });
+  // The first was cancelled, and the other job came before the second try of it.
+  expect(pieces.slice(0, 3)).toEqual([
+    { job: 'slow', count: 20 },
+    { job: 'other', count: 3 },
+    { job: 'slow', count: 10 },
+  ]);
+  // Halves until the one is alone (20, 10, 5; 5 done; 10, 5, 2, …), and three times that one.
+  const alone = pieces.filter(({ job, count }) => job === 'slow' && count === 1);
+  expect(alone.length).toBeGreaterThanOrEqual(3);
+  expect(errors.length).toBeGreaterThanOrEqual(5);
+});

@@ -1,0 +1,197 @@
+import { afterEach, describe, expect, test } from 'vitest';
+import defaults from '../../config/default.ts';
+import { enqueueQuotaNotice } from '../../src/notifications/enqueue-direct.ts';
+import {
+  levelOf,
+  startQuotaWatch,
+  type NearCounts,
+  type NearQuota,
+  type QuotaWatch,
+} from '../../src/quotas/near.ts';
+import { QuotaSettings } from '../../src/quotas/settings.ts';
+import { useContacts } from '../notifications/contact-fixtures.ts';
+import * as given from '../notifications/fixtures.ts';
+import { startMailServer } from '../support/smtp.ts';
+
+const { db, closing, start } = useContacts();
+const quotas = QuotaSettings.parse({ ...defaults.quotas, devices: 10, storedBytes: 1_000_000 });
+const dayMs = 86_400_000;
+
+const watches: QuotaWatch[] = [];
+afterEach(async () => {
+  for (const running of watches.splice(0)) await running.close();
+});
+
+async function givenAccount(devices: number, measurements = 0): Promise<given.Owner> {
+  const owner = await given.givenDevice(db());
+  await db().query(
+    `insert into account_usage (account_id, devices) values ($1, $2)
+     on conflict (account_id) do update set devices = excluded.devices`,
+    [owner.accountId, devices],
+  );
+  if (measurements > 0)
+    await db().query(
+      `insert into account_activity (account_id, process, day, measurements, events, events_left_out)
+       values ($1, gen_random_uuid(), (now() at time zone 'UTC')::date, $2, 0, 0)`,
+      [owner.accountId, measurements],
+    );
+  return owner;
+}
+
+type Told = { accountId: number; near: [string, number][] };
+
+/** A process that looks; `look` resolves once it has. */
+function watch(clock: () => number = Date.now) {
+  const told: Told[] = [];
+  let counts: NearCounts = new Map();
+  const running = startQuotaWatch({
+    db: db(),
+    quotas,
+    retention: { eventsDays: 365, measurementsDays: 90 },
+    clock,
+    tell: async (_, accountId, near) => {
+      told.push({ accountId, near: near.map(({ quota, used }) => [quota, used]) });
+    },
+    onLook: (now) => (counts = now),
+    onError: (error) => {
+      throw error;
+    },
+  });
+  watches.push(running);
+  return { told, look: running.look, counts: () => counts };
+}
+
+const setDevices = (owner: given.Owner, devices: number) =>
+  db().query('update account_usage set devices = $2 where account_id = $1', [
+    owner.accountId,
+    devices,
+  ]);
+
+test.each([
+  [null, 10, null],
+  [7, 10, null],
+  [8, 10, 'near'],
+  [9, 10, 'near'],
+  [10, 10, 'used-up'],
+  [11, 10, 'used-up'],
+] as const)('%s of %d is %s', (used, limit, level) => {
+  expect(levelOf(used, limit)).toBe(level);
+});
+
+describe('what nears its end', () => {
+  test('is told once, again when it is used up, and after a week', async () => {
+    const owner = await givenAccount(8, 8_500);
+    await givenAccount(7, 7_000);
+    let aheadMs = 0;
+    const { told, look, counts } = watch(() => Date.now() + aheadMs);
+    await look();
+    const { accountId } = owner;
+    const first = {
+      accountId,
+      near: [
+        ['devices', 8],
+        ['storedBytes', 850_000],
+      ],
+    };
+    expect(told).toEqual([first]);
+    expect(counts().get('devices')).toEqual({ near: 1, 'used-up': 0 });
+    await look();
+    expect(told).toHaveLength(1);
+    await setDevices(owner, 10);
+    await look();
+    expect(told.slice(1)).toEqual([{ accountId, near: [['devices', 10]] }]);
+    expect(counts().get('devices')).toEqual({ near: 0, 'used-up': 1 });
+    // Fewer again: it was told of more.
+    await setDevices(owner, 9);
+    await look();
+    expect(told).toHaveLength(2);
+    aheadMs = 7 * dayMs + 1;
+    await look();
+    expect(told.slice(2)).toEqual([
+      {
+        ...first,
+        near: [
+          ['devices', 9],
+          ['storedBytes', 850_000],
+        ],
+      },
+    ]);
+    const { rows } = await db().query(
+      `select kind, actor, details from account_audit
+        where account_id = $1 and kind like 'quota-%' and details ->> 'quota' = 'devices'
+        order by id`,
+      [accountId],
+    );
+    expect(rows).toEqual([
+      { kind: 'quota-near', actor: 'service', details: { quota: 'devices', used: 8, limit: 10 } },
+      {
+        kind: 'quota-used-up',
+        actor: 'service',
+        details: { quota: 'devices', used: 10, limit: 10 },
+      },
+      { kind: 'quota-near', actor: 'service', details: { quota: 'devices', used: 9, limit: 10 } },
+    ]);
+  });
+
+  test('is told by one of several processes that look at once', async () => {
+    const owner = await givenAccount(9);
+    const processes = [watch(), watch(), watch()];
+    await Promise.all(processes.map(({ look }) => look()));
+    const told = processes.flatMap((one) => one.told);
+    expect(told).toEqual([{ accountId: owner.accountId, near: [['devices', 9]] }]);
+  });
+
+  test('is held against the account’s own quota', async () => {
+    const raised = await givenAccount(10);
+    const lowered = await givenAccount(4);
+    for (const [{ accountId }, value] of [
+      [raised, 100],
+      [lowered, 5],
+    ] as const)
+      await db().query(`insert into account_quota values ($1, 'devices', $2)`, [accountId, value]);
+    const { told, look } = watch();
+    await look();
+    expect(told).toEqual([{ accountId: lowered.accountId, near: [['devices', 4]] }]);
+  });
+});
+
+test.each([
+  [
+    'en',
+    'Your account nears a limit',
+    'Devices: 8,123 of 10,000 (81 %)\nStored history: 17,000 MiB of 20,480 MiB (83 %)',
+  ],
+  [
+    'de',
+    'Ihr Konto nähert sich einem Limit',
+    'Geräte: 8.123 von 10.000 (81 %)\nGespeicherte Messwerte und Ereignisse: 17.000 MiB von 20.480 MiB (83 %)',
+  ],
+])('a mail says it to confirmed addresses alone, in %s', async (language, subject, lines) => {
+  const mail = await startMailServer();
+  closing.push(mail.close);
+  const email = { smtpUrl: mail.url, from: 'service@example.org', timeoutMs: 5_000 };
+  const { accountId } = await given.givenDevice(db());
+  await db().query('update account set language = $2 where id = $1', [accountId, language]);
+  await db().query(
+    `insert into contact (account_id, kind, address, address_normal, place, confirmed_at)
+     values ($1, 'email', 'no@example.org', 'no@example.org', 0, null),
+            ($1, 'email', 'yes@example.org', 'yes@example.org', 1, now()),
+            ($1, 'webhook', 'http://127.0.0.1:9/', 'http://127.0.0.1:9/', 2, null)`,
+    [accountId],
+  );
+  await start({ contacts: { email } });
+  const near: NearQuota[] = [
+    { accountId, quota: 'devices', used: 8_123, limit: 10_000 },
+    { accountId, quota: 'storedBytes', used: 17_000 * 2 ** 20, limit: 20_480 * 2 ** 20 },
+  ];
+  await db().transaction((tx) =>
+    enqueueQuotaNotice(tx, accountId, near, { quotasOf: () => given.quotas, nowMs: Date.now() }),
+  );
+  const told = await mail.mailTo('yes@example.org');
+  expect(told.text.replaceAll('\r', '')).toContain(lines);
+  const { rows } = await db().query<{ title: string; recipient: string }>(
+    'select title, recipient from notification where account_id = $1',
+    [accountId],
+  );
+  expect(rows).toEqual([{ title: subject, recipient: 'yes@example.org' }]);
+});
