@@ -40,6 +40,7 @@ export function withPatience(db: Database, { patienceMs, ping }: PatienceOptions
     ...db,
     query: ((text: string, values?: unknown[]) => wait(db.query(text, values))) as Sql['query'],
     transaction: (work, options) => wait(db.transaction(work, options)),
+    confirmReads: () => wait(db.confirmReads()),
   };
 }
 

@@ -25,6 +25,7 @@ export type AppOptions = {
   authenticateTicket?: RouterDeps['authenticateTicket'];
   /** Absent: no key is confined to labels. */
   checkReach?: RouterDeps['checkReach'];
+  confirmReads?: RouterDeps['confirmReads'];
   /** Absent: no route takes an Idempotency-Key. */
   runOnce?: RouterDeps['runOnce'];
   log: Logger;
@@ -80,6 +81,7 @@ export function createApp(
     authenticateTicket,
     takeRequest,
     checkReach,
+    confirmReads,
     runOnce,
     bodyLimitBytes = 1_048_576,
     isShort = () => false,
@@ -99,6 +101,7 @@ export function createApp(
     readCookie: options.readCookie,
     takeRequest,
     checkReach,
+    confirmReads,
     runOnce,
     readBody,
     takeRoom,

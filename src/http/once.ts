@@ -74,11 +74,11 @@ const lengthInTurn = 1_048_576;
 /** Of a request whose body was read: of its method, path, query and body. */
 export async function fingerprintOf(ctx: Context): Promise<Buffer> {
   const { body } = ctx.request as { body?: unknown };
-  const text = typeof body === 'string' ? body : '';
+  const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
   const hash = createHash('sha256').update(`${ctx.method} ${ctx.originalUrl}\n`);
-  for (let at = 0; at < text.length; at += lengthInTurn) {
+  for (let at = 0; at < bytes.length; at += lengthInTurn) {
     if (at > 0) await nextTurn();
-    hash.update(text.slice(at, at + lengthInTurn));
+    hash.update(bytes.subarray(at, at + lengthInTurn));
   }
   return hash.digest();
 }

@@ -1,4 +1,5 @@
 import { createHash } from 'node:crypto';
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { KeyedRequest, Keep, RunOnce } from '../http/once.ts';
@@ -19,7 +20,7 @@ import {
 } from './queries.ts';
 
 export type OnceDeps = {
-  db: Sql;
+  db: Sql & Pick<Database, 'confirmReads'>;
   /** What is kept is encrypted: answers hold tokens. */
   box: Box;
   /** The quota `idempotencyKeys`. */
@@ -104,7 +105,11 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     const place = { accountId, owner, hash };
     const name = `${accountId} ${owner} ${hash.toString('base64')}`;
     const begun = await begin(place, name, request);
-    if ('known' in begun) return answerAgain(accountId, begun.known, call);
+    if ('known' in begun) {
+      // Its first answer may never have left because no standby had it.
+      await db.confirmReads();
+      return answerAgain(accountId, begun.known, call);
+    }
     const { claim } = begun;
     return seats.hold(name, async () => {
       const text = await make(deps, claim, { call, leaseMs });
