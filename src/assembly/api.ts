@@ -47,6 +47,7 @@ export async function startApi(
         ...(shared.believed.believedTs() === null ? ['clock'] : []),
       ];
     },
+    listReasons: shared.health.list,
     listBridges: async () => (await answerOf(() => listSeenBridges(db, config.connectors))) ?? [],
   });
   const all = [...routes, ...status, ...probeRoutes(shared.readiness)];
@@ -60,6 +61,7 @@ export async function startApi(
     authenticateTicket: tickets.authenticate,
     readCookie: webConsole?.cookie(shared.keys).read,
     checkReach: (accountId, uuid, labels) => checkReach(db, accountId, uuid, labels),
+    confirmReads: db.confirmReads,
     runOnce: createRunOnce({
       db,
       box: createBox(shared.keys.keptAnswers),

@@ -1,13 +1,14 @@
 import { createKeyAuthentication } from '../api-keys/authenticate.ts';
 import { isKeyText } from '../api-keys/key-text.ts';
 import type { Account } from '../http/request.ts';
+import { whyUnwritable } from '../lib/redis.ts';
 import { startDatabaseSessions } from '../sessions/database.ts';
 import { startRedisSessions } from '../sessions/redis.ts';
 import { createSessions, type Sessions } from '../sessions/sessions.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { TicketDeps } from '../streams/tickets.ts';
 import { writeEndedSessions } from './audit.ts';
-import { answers } from './health.ts';
+import { answers, type HealthCheck } from './health.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
 
 /** What lets people and programs in: sessions, and keys. */
@@ -25,6 +26,7 @@ const noSession = '00000000-0000-4000-8000-000000000000';
 export async function startDoors(shared: Shared): Promise<Doors> {
   const { clock } = shared;
   const store = await startSessionStore(shared);
+  shared.health.add('sessions', checkSessions(store));
   const sessions = createSessions({
     store,
     keys: shared.keys,
@@ -43,6 +45,24 @@ export async function startDoors(shared: Shared): Promise<Doors> {
       isOfKey ? keys.find(accountId, holderId) : sessions.find(accountId, holderId),
     areSessionsReachable: () => answers(() => store.find(noSession, clock())),
   };
+}
+
+/** Redis as the failover of another leaves it answers everything that only reads. */
+function checkSessions(store: SessionStore): HealthCheck {
+  return () =>
+    store.checkWrites().then(
+      () => null,
+      (error: unknown) => {
+        const { cause: err } = error instanceof Error ? error : {};
+        const reason = whyUnwritable(err);
+        if (reason === null) return 'unknown';
+        const text =
+          reason === 'read-only'
+            ? 'Redis is a replica that only reads: nobody can log in or go on, until REDIS_URL leads to the primary.'
+            : 'Redis refuses to write: nobody can log in or go on.';
+        return { reason, text, details: { err } };
+      },
+    );
 }
 
 async function startSessionStore({

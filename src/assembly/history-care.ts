@@ -1,3 +1,4 @@
+import { Gauge } from 'prom-client';
 import { compactActivity } from '../quotas/activity-queries.ts';
 import { forgetRefusedLogins } from '../devices/refused-login-queries.ts';
 import { createDeviceRemoval, detachDevices } from '../devices/remove-devices.ts';
@@ -20,17 +21,27 @@ const clearEveryMs = 30_000;
 /** Keeps the history as long as it is asked for, and clears what removed devices and accounts left. */
 export async function startHistoryCare(shared: Shared) {
   const { log, db, bus, believed, monotonicClock, releases } = shared;
+  const uncompressed = new Gauge({
+    name: 'history_uncompressed_chunks',
+    help: 'Chunks that TimescaleDB should have compressed more than a day ago, by table; absent: none.',
+    labelNames: ['relation'],
+    registers: [shared.metrics.registry],
+  });
   const historyLog = log.child({ component: 'history' });
   const onError = (err: unknown) =>
     historyLog.warn(
       { event: 'history.upkeep-failed', err },
       'The upkeep of the history failed; it is tried again in an hour.',
     );
-  const onFailedJobs = (jobs: FailedJob[]) =>
-    historyLog.warn(
-      { event: 'history.jobs-failed', jobs },
-      'Jobs of TimescaleDB on the history failed; it tries them again.',
-    );
+  const onFailedJobs = (jobs: FailedJob[]) => {
+    uncompressed.reset();
+    for (const { relation, chunks } of jobs) uncompressed.set({ relation }, chunks);
+    if (jobs.length > 0)
+      historyLog.warn(
+        { event: 'history.jobs-failed', jobs },
+        'Parts of the history should have been compressed for more than a day, and are not.',
+      );
+  };
   const onClearingError = (err: unknown) =>
     historyLog.warn(
       { event: 'history.purge-failed', err },

@@ -23,6 +23,7 @@ import { createEventRate } from '../quotas/event-rate.ts';
 import { startAlarms } from './alarms.ts';
 import { eventsLeftOf, startActivityOf, startHoldsOf } from './event-counters.ts';
 import { startNotificationsOf } from './notifications.ts';
+import type { HealthCheck } from './health.ts';
 import type { Shared } from './shared.ts';
 
 const dayMs = 86_400_000;
@@ -41,7 +42,7 @@ export async function startIngestion(
   runUuid: string,
   listening: Pick<ListeningWatch, 'of'>,
 ): Promise<Ingestion> {
-  const { log, releases, bus, clock, monotonicClock, memory, metrics, limitsOf } = shared;
+  const { log, releases, bus, clock, monotonicClock, memory, metrics, limitsOf, health } = shared;
   const outbox = await startNotificationsOf(shared);
   const knownSeries = createKnownSeries();
   const db = openIngestDb(shared, knownSeries);
@@ -68,10 +69,25 @@ export async function startIngestion(
     listeners,
     observe: observeIngest(metrics.registry, () => ingest.depth()),
   });
+  health.add('database-writes', checkStalled(ingest));
   memory.addCache(ingest.forget);
   shared.onClockMoved(ingest.forgetStamps);
   releases.add('ingest', (drainMs) => ingest.close(drainMs));
   return { ingest, outbox, holds: await startHoldsOf(shared, rate, ingest) };
+}
+
+/** Messages that wait for so long while nothing is committed, ms: devices are disconnected then (`mqtt.storeTimeoutMs`). */
+const longestWaitMs = 10_000;
+
+/** Whatever holds them up: a lock on a row, a disk. One account's share of the transactions holds up nobody else's. */
+function checkStalled({ stalledMs }: Pick<Ingest, 'stalledMs'>): HealthCheck {
+  return async () => {
+    const waitMs = stalledMs();
+    if (waitMs < longestWaitMs) return null;
+    const text =
+      'Messages of devices wait, and none of their transactions has been committed meanwhile.';
+    return { reason: 'messages-wait', text, details: { waitMs: Math.round(waitMs) } };
+  };
 }
 
 function openIngestDb({ storage }: Shared, knownSeries: KnownSeries): Database {

@@ -1,3 +1,4 @@
+import { Gauge } from 'prom-client';
 import { startDisabledAccounts, type DisabledAccounts } from '../accounts/disabled.ts';
 import type { Bus } from '../bus/bus.ts';
 import { createLocalBus } from '../bus/local.ts';
@@ -19,7 +20,13 @@ import { deriveKeys } from '../config/keys.ts';
 import type { Keys } from '../config/keys.ts';
 import type { Log, ServiceLog } from '../log/logger.ts';
 import { settleSecret } from '../secret-check/settle.ts';
-import { databaseAnswers } from './health.ts';
+import {
+  canWrite,
+  checkWrites,
+  databaseAnswers,
+  startHealthWatch,
+  type HealthWatch,
+} from './health.ts';
 import { startMemory, type Memory } from './memory.ts';
 import { startKeptHistory, type KeptHistory } from './retention.ts';
 import { createPublicUrl, type PublicUrl } from './public-url.ts';
@@ -43,6 +50,8 @@ export type Shared = ClockParts & {
   edges: Edges;
   /** What a part needs before work may be sent here is added to it. */
   readiness: Readiness;
+  /** What a read does not show: whether commits return, and sessions can be written. */
+  health: HealthWatch;
   limitsOf: LimitsOf;
   loginsOf: QuotaOverrides['loginsOf'];
   /** Accounts that the operator has shut out. */
@@ -110,8 +119,35 @@ export async function startShared(
     : await startClock({ db, log, releases, registry });
   const publicUrl = createPublicUrl(config);
   const requests = new LastByOthers();
+  const health = startHealth(parts, clocks);
   const kept = await startKeptHistory({ ...parts, ...clocks });
-  return { ...parts, ...clocks, kept, limitsOf, loginsOf, disabled, memory, requests, publicUrl };
+  const quotas = { limitsOf, loginsOf };
+  return { ...parts, ...clocks, ...quotas, kept, health, disabled, memory, requests, publicUrl };
+}
+
+function startHealth(
+  {
+    log,
+    storage,
+    metrics: { registry },
+    readiness,
+    releases,
+  }: Pick<Shared, 'log' | 'storage' | 'metrics' | 'readiness' | 'releases'>,
+  clocks: Clocks,
+): HealthWatch {
+  new Gauge({
+    name: 'database_last_commit_timestamp_seconds',
+    help: 'When a transaction of this process was committed last; 0: none was.',
+    registers: [registry],
+    collect() {
+      this.set((storage.lastCommitTs() ?? 0) / 1_000);
+    },
+  });
+  const health = startHealthWatch({ log: log.child({ component: 'health' }), registry, ...clocks });
+  health.add('database-writes', checkWrites(storage.writeProbe));
+  readiness.add('database-writes', () => canWrite(health));
+  releases.add('health', () => health.close());
+  return health;
 }
 
 /** Before the database, which may have to be made first. */

@@ -10,6 +10,8 @@ import { shareOut, type SharedDatabase } from '../db/shares.ts';
 import type { Sql } from '../db/sql.ts';
 import { describeStorage } from '../db/storage.ts';
 import { watchSchema, type SchemaWatch } from '../db/watch-schema.ts';
+import { createWriteProbe, type WriteProbe } from '../db/write-probe.ts';
+import { systemClock } from '../lib/clock.ts';
 import type { ServiceLog } from '../log/logger.ts';
 import { version } from '../version.ts';
 import type { ReleaseSteps } from './shutdown.ts';
@@ -20,6 +22,10 @@ export type OpenStorage = {
   open(maxConnections: number, options?: Partial<DatabaseOptions>): Database;
   /** The same for all who share them, failing soon with `unavailable` where the server does not answer. */
   openShared(maxConnections: number): SharedDatabase;
+  /** When a transaction of this process was committed last, ms since the epoch; null: none was. */
+  lastCommitTs(): number | null;
+  /** Tries whether a commit returns. */
+  writeProbe: WriteProbe;
   /** Looks, through `sql`, whether a later version has taken the tables away from this one; told once. */
   watchTables(sql: Sql, onMoved: (lines: string[]) => void): void;
 };
@@ -45,6 +51,7 @@ export async function openStorage(
     );
   const { connectTimeoutMs, statementTimeoutMs } = config.database;
   let watch: SchemaWatch | undefined;
+  let lastCommitTs: number | null = null;
   const defaults = {
     connectionString,
     schema: storage.schema,
@@ -52,6 +59,7 @@ export async function openStorage(
     connectTimeoutMs,
     statementTimeoutMs,
     onIdleError,
+    onCommitted: () => void (lastCommitTs = systemClock()),
     onMissingTable: () => watch?.look(),
   };
   const open = (maxConnections: number, options: Partial<DatabaseOptions> = {}) => {
@@ -69,7 +77,10 @@ export async function openStorage(
     watch = watchSchema({ sql, schema: storage.schema, version, onMoved });
     releases.add('watch of the tables', watch.stop);
   };
-  return { connectionString, open, openShared, watchTables };
+  const [db, look] = [open(1), open(1, { statementTimeoutMs: patienceMs })];
+  const writeProbe = createWriteProbe({ db, look });
+  const lastCommit = () => lastCommitTs;
+  return { connectionString, open, openShared, watchTables, writeProbe, lastCommitTs: lastCommit };
 }
 
 async function startEmbedded(

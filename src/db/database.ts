@@ -3,12 +3,19 @@ import { DomainError } from '../errors.ts';
 import type { Sql } from './sql.ts';
 import { transaction, type Transaction, type TransactionOptions } from './transaction.ts';
 import { kindOf, stateOf, states } from './error-kind.ts';
+import { failUnreplicated } from './pg-driver.ts';
 import { searchPathFor } from './schema-name.ts';
 import { optionsOf, sessionFormats, types } from './types.ts';
 
 export type Database = Sql & {
   /** Commits what `work` did, or rolls back when it throws. */
   transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
+  /**
+   * Resolves when what was read before the call is as safe as a commit: also on the synchronous standby, where there is
+   * one. For answers that say "it is there already", or "it is gone", and write nothing. However many ask, one commit
+   * at a time is under way.
+   */
+  confirmReads(): Promise<void>;
   pool: pg.Pool;
   close(): Promise<void>;
 };
@@ -30,6 +37,8 @@ export type DatabaseOptions = {
   keepPlans?: boolean;
   /** What the server calls its connections, unless the connection string names them. */
   applicationName?: string;
+  /** A transaction's commit has returned. */
+  onCommitted?: () => void;
   /** A connection error outside any query; the pool replaces the connection by itself. */
   onIdleError: (error: Error) => void;
   /** A table was not where `schema` says; the statement fails with `unavailable`. */
@@ -64,20 +73,51 @@ export function openDatabase(options: DatabaseOptions): Database {
   });
   // A connection may end while a transaction holds it, between two statements: without a listener that
   // error would end the process. The next statement fails, which is enough.
-  pool.on('connect', (client) => client.on('error', () => undefined));
+  pool.on('connect', (client) => {
+    client.on('error', () => undefined);
+    failUnreplicated(client);
+  });
   const rethrow = (error: unknown): never => {
     if (isMissingTable(error)) options.onMissingTable?.();
     throw toDomain(error);
   };
   const query = ((text: string, values?: unknown[]) =>
     pool.query(text, values).catch(rethrow)) as Sql['query'];
+  const runTransaction: Database['transaction'] = async (work, how) => {
+    const result = await transaction(pool, work, how).catch(rethrow);
+    options.onCommitted?.();
+    return result;
+  };
   return {
     query,
     pool,
-    transaction: (work, options) => transaction(pool, work, options).catch(rethrow),
+    transaction: runTransaction,
+    confirmReads: oneAfterAnother(() => runTransaction(async () => undefined)),
     close: () => pool.end(),
   };
 }
+
+/** Whoever asks while the work is under way waits for the next one, together with all others who do. */
+function oneAfterAnother(work: () => Promise<void>): () => Promise<void> {
+  let running: Promise<unknown> = Promise.resolve();
+  let next: Promise<void> | null = null;
+  return () => {
+    if (next) return next;
+    next = running.then(() => {
+      next = null;
+      return work();
+    });
+    running = next.catch(() => undefined);
+    return next;
+  };
+}
+
+/** Where it is there, and answers that it cannot. */
+const unavailableTexts: ReadonlyMap<string, string> = new Map([
+  [states.readOnly, 'The database is read-only.'],
+  [states.lockNotAvailable, 'A lock in the database was not to be had in time.'],
+  [states.diskFull, 'The disk of the database is full.'],
+]);
 
 /** Maps "the database is away" to a code of its own, so that each edge can answer it in its own way. */
 function toDomain(cause: unknown): unknown {
@@ -87,10 +127,13 @@ function toDomain(cause: unknown): unknown {
       cause,
     });
   const kind = kindOf(cause);
+  const text = unavailableTexts.get(stateOf(cause));
   if (kind === 'unavailable')
-    return new DomainError('unavailable', 'The database is away.', { cause });
+    return new DomainError('unavailable', text ?? 'The database is away.', { cause });
   if (kind === 'cancelled')
-    return new DomainError('unavailable', 'The database took too long for this.', { cause });
+    return new DomainError('unavailable', text ?? 'The database took too long for this.', {
+      cause,
+    });
   return cause;
 }
 

@@ -92,6 +92,7 @@ export function stateOf(error: unknown): string {
 export const states = {
   cannotConnectNow: '57P03',
   deadlockDetected: '40P01',
+  diskFull: '53100',
   foreignKeyViolation: '23503',
   inFailedTransaction: '25P02',
   insufficientPrivilege: '42501',
@@ -101,6 +102,7 @@ export const states = {
   invalidPassword: '28P01',
   lockNotAvailable: '55P03',
   queryCanceled: '57014',
+  readOnly: '25006',
   tooManyConnections: '53300',
   undefinedTable: '42P01',
 } as const;

@@ -1,5 +1,6 @@
 import pg from 'pg';
 import type { Connection, PoolClient, Query } from 'pg';
+import { DomainError } from '../errors.ts';
 
 /** What the driver's own connection has beside what its types say. */
 type CopyConnection = Connection & {
@@ -60,6 +61,24 @@ class CopyIn extends pg.Query {
 /** Runs `COPY … FROM STDIN`, with `bytes` in the format that the statement names. */
 export function copyIn(client: PoolClient, statement: string, bytes: Buffer): Promise<void> {
   return submit(client, new CopyIn(statement, bytes));
+}
+
+/** What PostgreSQL waits in for a synchronous standby (its source, syncrep.c); notices name it in every language. */
+const standbyWait = 'SyncRepWaitForLSN';
+
+/**
+ * Fails a commit that was told to wait no longer for the synchronous standby. The server says so in a warning, and answers
+ * like any other commit: the transaction is on the primary alone, and a failover would lose it. The connection is
+ * given up with it, as for an error of its socket.
+ */
+export function failUnreplicated(client: pg.ClientBase): void {
+  const { connection } = client as pg.PoolClient;
+  client.on('notice', ({ routine }) => {
+    if (routine !== standbyWait) return;
+    const message =
+      'A commit was told not to wait for the synchronous standby; it may be lost at a failover.';
+    connection.emit('error', new DomainError('unavailable', message));
+  });
 }
 
 const refused = ['authenticationCleartextPassword', 'authenticationMD5Password'];

@@ -84,6 +84,8 @@ export function shareOut(
       ...db,
       query: ((text: string, values?: unknown[]) =>
         inTurn(() => db.query(text, values))) as Sql['query'],
+      // One commit at a time for all who ask, and so nobody's turn.
+      confirmReads: () => wait(db.confirmReads()),
       transaction: (work, options) =>
         inTurn((place) => {
           if (!place) return db.transaction(work, options);

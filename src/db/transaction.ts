@@ -49,7 +49,17 @@ class SharedConnection {
   }
 }
 
-/** Commits what `work` did, or rolls back when it, or the transaction it is behind, fails. */
+/**
+ * The message makes the commit wait for a synchronous standby, as a write does, also where nothing was written: PostgreSQL
+ * waits only for transactions that have a row or a message of their own in the log. Without it a repeated measurement,
+ * found stored, would be acknowledged although no standby has it (docs/reliability.md).
+ */
+export const commit = `select pg_logical_emit_message(true, 'sensorium', ''); commit`;
+
+/**
+ * Commits what `work` did, or rolls back when it, or the transaction it is behind, fails. What `work` has read is as safe
+ * then as what it has written.
+ */
 export async function transaction<T>(
   pool: pg.Pool,
   work: (tx: Transaction) => Promise<T>,
@@ -67,7 +77,7 @@ export async function transaction<T>(
     // On one connection that was answered before this one's statements were.
     await behind?.committed.catch(throwOvertaken);
     isCommitting = true;
-    const committed = client.query('commit');
+    const committed = client.query(commit);
     onCommitting?.({ connection: shared, committed });
     await committed;
     return result;

@@ -18,7 +18,7 @@ export type UpkeepOptions = {
   /** The time by which things may be deleted, ms; null: not now, the clock is in doubt. */
   believedTs: () => number | null;
   onError: (error: unknown) => void;
-  /** Called after each run while jobs fail. */
+  /** Called after each run with the jobs that fail, be it none. */
   onFailedJobs: (jobs: FailedJob[]) => void;
   /** Called after each run in which nothing was deleted because the clock is in doubt. */
   onDoubt: () => void;
@@ -39,8 +39,7 @@ export function startUpkeep(options: UpkeepOptions): () => Promise<void> {
   const { signal } = stopping;
   let running = Promise.resolve();
   async function tellFailedJobs(): Promise<void> {
-    const failed = await listFailedJobs(db);
-    if (failed.length > 0) options.onFailedJobs(failed);
+    options.onFailedJobs(await listFailedJobs(db));
   }
   const prune: Chore = async (nowTs, { kept }) => {
     await pruneHistory(db, { retention: kept, nowTs, signal });

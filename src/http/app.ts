@@ -27,6 +27,7 @@ export type AppOptions = {
   authenticateTicket?: RouterDeps['authenticateTicket'];
   /** Absent: no key is confined to labels. */
   checkReach?: RouterDeps['checkReach'];
+  confirmReads?: RouterDeps['confirmReads'];
   /** Absent: no route takes an Idempotency-Key. */
   runOnce?: RouterDeps['runOnce'];
   log: Logger;
@@ -83,6 +84,7 @@ export function createApp(
     takeRequest,
     beginWork,
     checkReach,
+    confirmReads,
     runOnce,
     bodyLimitBytes = 1_048_576,
     isShort = () => false,
@@ -103,6 +105,7 @@ export function createApp(
     takeRequest,
     beginWork,
     checkReach,
+    confirmReads,
     runOnce,
     readBody,
     takeRoom,

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import Router from '@koa/router';
 import type Koa from 'koa';
 import type { Context } from 'koa';
-import { DomainError } from '../errors.ts';
+import { DomainError, type ErrorCode } from '../errors.ts';
 import type { BodyReader } from './body.ts';
 import { acceptBody } from './body-chunks.ts';
 import { allowCompression } from './compress.ts';
@@ -36,6 +36,8 @@ export type RouterDeps = {
   takeRequest?: ((accountId: number) => Allowance) | undefined;
   /** Begins what a request of an account does; absent: nobody has to know whose it is. */
   beginWork?: ((accountId: number) => Work) | undefined;
+  /** Resolves when what was read is as safe as a commit (`Database.confirmReads`); absent: it always is. */
+  confirmReads?: (() => Promise<void>) | undefined;
   /** Answers requests with an Idempotency-Key; without it they are answered as those without. */
   runOnce?: RunOnce | undefined;
   readBody: BodyReader;
@@ -59,7 +61,9 @@ export function mountRoutes(app: Koa, deps: RouterDeps): void {
   const router = new Router();
   for (const route of deps.routes.toSorted(writtenOutFirst)) {
     const path = route.path.replaceAll(/\{(\w+)\}/g, ':$1');
-    router[route.method](path, (ctx) => answer(deps, route, ctx.params, ctx));
+    router[route.method](path, (ctx) =>
+      confirmed(route, () => answer(deps, route, ctx.params, ctx), deps),
+    );
   }
   app.use(router.routes());
   app.use((ctx) => refuse(router, ctx));
@@ -167,6 +171,28 @@ function readHere<T>(source: AsyncIterable<T>): AsyncIterable<T> {
     },
   };
 }
+
+/**
+ * Answers a request that was to change something. Where the answer says that there was nothing to change ("there is no
+ * such device", "there is an account with this address", a second DELETE), it goes by what was read, and its sender takes
+ * it for the outcome of an earlier attempt: it waits until a failover cannot undo that.
+ */
+async function confirmed(
+  { method }: Route,
+  work: () => Promise<void>,
+  { confirmReads }: RouterDeps,
+): Promise<void> {
+  if (method === 'get') return work();
+  try {
+    await work();
+  } catch (error) {
+    if (error instanceof DomainError && saysWhatIsThere.has(error.code)) await confirmReads?.();
+    throw error;
+  }
+  if (method === 'delete') await confirmReads?.();
+}
+
+const saysWhatIsThere: ReadonlySet<ErrorCode> = new Set(['not-found', 'device-gone', 'conflict']);
 
 /** Nothing tells a client that has ended its side from one that has gone, and an endless answer waits for neither. */
 function endWithClient(socket: Socket): void {

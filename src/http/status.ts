@@ -30,8 +30,18 @@ const StatusResponse = z.object({
   degraded: z
     .array(z.string())
     .describe(
-      'What is not well: database, sessions, clock (in doubt: nothing is deleted by it), bridge:<connectorName>; empty when online.',
+      'What is not well: database, database-writes, sessions, clock (in doubt: nothing is deleted by it), bridge:<connectorName>; empty when online.',
     ),
+  reasons: z
+    .array(
+      z.object({
+        name: z.string().describe('What of `degraded` it is about.'),
+        reason: z.string().describe('A code of docs/operations.md.'),
+        sinceTs: timestamp,
+      }),
+    )
+    .optional()
+    .describe('Why, where that is known; absent otherwise.'),
   bridges: z
     .array(BridgeStatus)
     .optional()
@@ -41,6 +51,8 @@ const StatusResponse = z.object({
 export type StatusDeps = {
   /** Names of what is not well (`database`, `sessions`, …); empty when all is. Never waits long. */
   findTroubles: () => Promise<string[]>;
+  /** What is known of why things are not well; their names are in `degraded` too. Nothing of any account. */
+  listReasons?: () => { name: string; reason: string; sinceTs: number }[];
   /**
    * All bridges of the configuration; empty where they cannot be looked up. Strangers read it: no
    * address of a broker, no device.
@@ -50,7 +62,7 @@ export type StatusDeps = {
 
 /** Specification 4.6. */
 export function statusRoutes(deps: StatusDeps): Route[] {
-  const { findTroubles, listBridges = async () => [] } = deps;
+  const { findTroubles, listReasons = () => [], listBridges = async () => [] } = deps;
   return [
     defineRoute({
       name: 'getStatus',
@@ -65,13 +77,15 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       handler: async ({ request }) => {
         const [troubles, bridges] = await Promise.all([findTroubles(), listBridges()]);
         const lost = bridges.filter(({ state }) => state !== 'connected');
+        const reasons = listReasons();
         const degraded = [
-          ...troubles,
+          ...new Set([...troubles, ...reasons.map(({ name }) => name)]),
           ...lost.map(({ connectorName }) => `bridge:${connectorName}`),
         ];
         const status = degraded.length === 0 ? ('online' as const) : ('degraded' as const);
         const seen = bridges.length === 0 ? {} : { bridges };
-        return { status, timestamp: request.now(), version, degraded, ...seen };
+        const why = reasons.length === 0 ? {} : { reasons };
+        return { status, timestamp: request.now(), version, degraded, ...why, ...seen };
       },
     }),
   ];

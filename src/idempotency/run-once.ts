@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { KeyedRequest, Keep, RunOnce } from '../http/once.ts';
@@ -20,7 +21,7 @@ import {
 } from './queries.ts';
 
 export type OnceDeps = {
-  db: Sql;
+  db: Sql & Pick<Database, 'confirmReads'>;
   /** What is kept is encrypted: answers hold tokens. */
   box: Box;
   /** The quota `idempotencyKeys`. */
@@ -107,7 +108,11 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     const place = { accountId, owner, hash };
     const name = `${accountId} ${owner} ${hash.toString('base64')}`;
     const begun = await begin(place, name, request);
-    if ('known' in begun) return answerAgain(accountId, begun.known, call);
+    if ('known' in begun) {
+      // Its first answer may never have left because no standby had it.
+      await db.confirmReads();
+      return answerAgain(accountId, begun.known, call);
+    }
     const { claim } = begun;
     return seats.hold(name, async () => {
       const renew = () => asNobody(() => renewClaim(db, claim));

@@ -82,6 +82,8 @@ export type Ingest = {
   isAlone(accountId: number, quietMs: number): boolean;
   /** Whether transactions are committed: none failed lately that none has followed. */
   isStoring(): boolean;
+  /** How long messages have waited while no transaction was committed, ms; 0 where none waits. */
+  stalledMs(): number;
   /** Messages that are not committed yet. */
   depth(): number;
   /** Forgets which times measurements without one were given: the clock was set. */
@@ -102,6 +104,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const remembered = new ContextCache(options.maxRememberedBytes, deps.clock);
   const stopping = new AbortController();
   const failing = { lastMs: -Infinity };
+  /** When a transaction was committed last, or the first of those that wait arrived. */
+  const progress = { lastMs: deps.nowMs() };
   const storeDeps: StoreDeps = {
     ...deps,
     queues,
@@ -114,6 +118,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     retry: options.retry ?? retryBounds,
     stopping: stopping.signal,
     failing,
+    progress,
   };
   const batcher = createBatcher(options, queues, (batch) => storeBatch(batch, storeDeps), {
     nowMs: deps.nowMs,
@@ -126,12 +131,15 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     deps.bus.subscribe('resync', () => queues.forget()),
   ];
 
+  const depth = () => queues.waiting + batcher.depth();
+
   function ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void {
     const message = new Message(uplink, delivery, deps.newUuid);
     const unit = newUnit(message, uplink.content, uplink.rejections);
     const queue = queues.queueOf(device);
     queue.device = device;
     unit.content = stamp(uplink, queue);
+    if (depth() === 0) progress.lastMs = deps.nowMs();
     queues.add(queue, unit);
     batcher.wake();
   }
@@ -159,7 +167,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     othersWait: queues.turns.othersWait,
     isAlone: batcher.isAlone,
     isStoring: () => deps.nowMs() - failing.lastMs > failingMs,
-    depth: () => queues.waiting + batcher.depth(),
+    stalledMs: () => (depth() === 0 ? 0 : deps.nowMs() - progress.lastMs),
+    depth,
     forgetStamps: () => queues.forgetStamps(),
     forget: () => remembered.shrink(),
     close,

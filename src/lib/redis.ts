@@ -63,12 +63,31 @@ export async function closeRedis(redis: Redis): Promise<void> {
   await redis.quit().catch(() => redis.disconnect());
 }
 
+/**
+ * Whether Redis answers that it cannot be written to: it is a replica (`READONLY`), or has no room on its disk or in its
+ * memory. Null where that is not what it says.
+ */
+export function whyUnwritable(error: unknown): 'read-only' | 'refused' | null {
+  const said = /^(READONLY|MISCONF|OOM|NOPERM|NOREPLICAS)\b/.exec(
+    error instanceof Error ? error.message : '',
+  )?.[1];
+  if (said === undefined) return null;
+  return said === 'READONLY' ? 'read-only' : 'refused';
+}
+
+const unwritableTexts = {
+  'read-only': 'The session store is read-only.',
+  refused: 'The session store refuses to write.',
+};
+
 /** Runs commands; whatever goes wrong between here and Redis is `unavailable`. */
 export async function reachRedis<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (cause) {
-    throw new DomainError('unavailable', 'The session store is away.', {
+    const why = whyUnwritable(cause);
+    const message = why === null ? 'The session store is away.' : unwritableTexts[why];
+    throw new DomainError('unavailable', message, {
       cause,
       retryAfterSeconds: 1,
     });

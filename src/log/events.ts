@@ -36,6 +36,8 @@ export const logEvents = [
   'database.timescaledb-unusable',
   'database.holder-ended',
   'database.connection-lost',
+  'health.degraded',
+  'health.restored',
   'clock.unread',
   'clock.moved',
   'clock.doubted',
@@ -68,6 +70,7 @@ export const logEvents = [
   'quotas.unread',
   'quotas.unwritten',
   'quotas.unestimated',
+  'quotas.used-up',
 
   // MQTT and bridges.
   'http.login-refused',

@@ -55,6 +55,8 @@ export function startDatabaseSessions(
     list: (accountId, nowTs) => listSessions(db, accountId, nowTs),
     revoke: (accountId, sessionId) => deleteSession(db, accountId, sessionId),
     revokeAll: (accountId) => deleteSessions(db, accountId),
+    // Whether the database can be written to is asked for all that is in it.
+    checkWrites: async () => undefined,
     async close() {
       clearInterval(sweep);
     },

@@ -97,6 +97,9 @@ export async function startRedisSessions(options: RedisSessionOptions): Promise<
     async revokeAll(accountId) {
       await reachRedis(() => redis.eval(revokeAllScript, 1, listKey(accountId), prefix));
     },
+    async checkWrites() {
+      await reachRedis(() => redis.set(`${prefix}health`, '1', 'EX', 60));
+    },
     close: () => closeRedis(redis),
   };
 }

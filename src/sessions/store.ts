@@ -59,5 +59,7 @@ export type SessionStore = {
   /** False when the account has no such session. */
   revoke(accountId: number, sessionId: string): Promise<boolean>;
   revokeAll(accountId: number): Promise<void>;
+  /** Rejects where nothing can be written. */
+  checkWrites(): Promise<void>;
   close(): Promise<void>;
 };

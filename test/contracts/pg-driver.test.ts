@@ -59,3 +59,20 @@ test('a connection that is broken off fails what is under way', async () => {
   breakOff(one);
   expect(await waiting).toBe('Connection terminated unexpectedly');
 });
+
+test('a notice names the function that it comes from, and an error of the connection fails what is under way', async () => {
+  const one = new pg.Client({ connectionString: database.url });
+  one.on('error', () => undefined);
+  await one.connect();
+  const named = new Promise((resolve) => one.once('notice', ({ routine }) => resolve(routine)));
+  await one.query(`do $$ begin raise warning 'said'; end $$`);
+  expect(await named).toBe('exec_stmt_raise');
+  one.once('notice', () => one.connection.emit('error', new Error('given up')));
+  const [first, second] = await Promise.allSettled([
+    one.query(`do $$ begin raise warning 'said'; end $$`),
+    one.query('select 1'),
+  ]);
+  for (const each of [first, second])
+    expect(each).toMatchObject({ status: 'rejected', reason: { message: 'given up' } });
+  await one.end();
+});

@@ -10,6 +10,7 @@ import {
 } from './kinds/database.ts';
 import { acknowledgementLost, reconnectStorm } from './kinds/devices.ts';
 import { diskFull } from './kinds/disk-full.ts';
+import { failover } from './kinds/failover.ts';
 import { migratedUnder } from './kinds/migrated.ts';
 import { poison, wrongClocks } from './kinds/payloads.ts';
 import { redisKilled, redisSlow } from './kinds/redis.ts';
@@ -29,6 +30,7 @@ export const faults: Fault[] = [
   databaseAway,
   networkCut,
   networkStalled,
+  failover,
   diskFull,
   redisKilled,
   redisSlow,

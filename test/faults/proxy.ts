@@ -16,6 +16,8 @@ export type Proxy = {
    */
   deafen(at?: string): void;
   heal(): void;
+  /** New connections lead to this port. */
+  leadTo(port: number): void;
   /** Bytes of TCP's payload that both sides have sent so far. */
   carried(): { toTarget: number; fromTarget: number };
   close(): Promise<void>;
@@ -23,7 +25,8 @@ export type Proxy = {
 
 type Mode = 'open' | 'cut' | 'stalled' | 'deaf';
 
-export async function startProxy(targetPort: number): Promise<Proxy> {
+export async function startProxy(firstPort: number): Promise<Proxy> {
+  let targetPort = firstPort;
   let mode: Mode = 'open';
   const pairs = new Set<[Socket, Socket]>();
   let change: { mode: Mode; at: string } | null = null;
@@ -74,6 +77,7 @@ export async function startProxy(targetPort: number): Promise<Proxy> {
       change = null;
       each((socket) => socket.resume());
     },
+    leadTo: (port) => void (targetPort = port),
     carried: () => ({ ...bytes }),
     async close() {
       each((socket) => socket.destroy());

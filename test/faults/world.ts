@@ -46,6 +46,7 @@ export type WorldOptions = {
 /** A durable database, the service as a process, and devices under load. */
 export type World = {
   dir: string;
+  /** Another one after a failover. */
   cluster: Cluster;
   databaseProxy: Proxy | null;
   deviceProxy: Pick<Proxy, 'deafen' | 'heal'> | null;
@@ -74,7 +75,8 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       durable: true,
       ...(options.databaseDir === undefined ? {} : { dir: options.databaseDir }),
     });
-    releases.push(() => cluster.remove());
+    const database = { cluster };
+    releases.push(() => database.cluster.remove());
     const databaseProxy = options.databaseProxy ? await startProxy(cluster.port) : null;
     releases.push(() => databaseProxy?.close());
     const redis = options.redis ? await startRedis() : null;
@@ -107,13 +109,12 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     const { url, mqttPort } = service;
     const at = { url, mqttPort, httpPort: servicePorts.http, pollPort: httpPort };
     const watch = options.watch
-      ? await startWatch({ ...at, databaseUrl: () => cluster.url() })
+      ? await startWatch({ ...at, databaseUrl: () => database.cluster.url() })
       : null;
     releases.push(() => watch?.close());
     const [{ token: accountToken, email: accountEmail }] = accounts;
-    return {
+    return Object.assign(database, {
       dir,
-      cluster,
       databaseProxy,
       deviceProxy,
       redis,
@@ -126,7 +127,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
       load,
       watch,
       close,
-    };
+    });
   } catch (error) {
     await close();
     throw error;

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import {
+  appendFileSync,
   chmodSync,
   chownSync,
   existsSync,
@@ -11,6 +12,7 @@ import {
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { copyRunning } from '../../src/db/backup/copy-running.ts';
 import { connectionStringOf } from '../../src/db/embedded/address.ts';
 import {
   createCluster,
@@ -52,6 +54,8 @@ export type Cluster = {
   halt(mode: 'fast' | 'immediate', timeoutSeconds?: number): Promise<void>;
   /** Stops it and removes its directory. */
   remove(): Promise<void>;
+  /** Copies it while it runs, and has the copy follow it as a standby of this name. */
+  startStandby(name: string): Promise<Cluster>;
 };
 
 /**
@@ -73,21 +77,32 @@ export async function startThrowAwayCluster({
     password,
     locale: ['--locale', 'C.UTF-8', ...(durable ? [] : ['--no-sync'])],
   });
-  const port = await findFreePort();
+  return runCluster({
+    programs,
+    dir,
+    port: await findFreePort(),
+    settings: [
+      ...commonSettings,
+      ...(durable ? [] : carelessSettings),
+      ...(timescaledb ? timescaleSettings : []),
+      ...settings,
+    ],
+  });
+}
+
+type ClusterPlace = { programs: Programs; dir: string; port: number; settings: string[] };
+
+async function runCluster(place: ClusterPlace): Promise<Cluster> {
+  const { programs, dir, port, settings } = place;
+  const clusterDir = join(dir, 'cluster');
   const address = { socketDir: null, port };
-  const all = [
-    ...commonSettings,
-    ...(durable ? [] : carelessSettings),
-    ...(timescaledb ? timescaleSettings : []),
-    ...settings,
-  ];
-  const start = () =>
-    startCluster(programs, clusterDir, { settings: all, address, timeoutSeconds: 60 });
+  const start = () => startCluster(programs, clusterDir, { settings, address, timeoutSeconds: 60 });
+  const url = (database = 'postgres') =>
+    connectionStringOf(address, { role: superuser, password }, database);
   await start();
   return {
     port,
-    url: (database = 'postgres') =>
-      connectionStringOf(address, { role: superuser, password }, database),
+    url,
     dir: clusterDir,
     pid: () => Number(readFileSync(join(clusterDir, 'postmaster.pid'), 'utf8').split('\n')[0]),
     start,
@@ -97,7 +112,24 @@ export async function startThrowAwayCluster({
         await stopCluster(programs, clusterDir, 'immediate', 60).catch(() => undefined);
       rmSync(dir, { recursive: true, force: true });
     },
+    startStandby: (name) => copyAsStandby(place, url(), name),
   };
+}
+
+async function copyAsStandby(primary: ClusterPlace, url: string, name: string): Promise<Cluster> {
+  const dir = makeTemporaryDir();
+  const clusterDir = join(dir, 'cluster');
+  await mkdir(clusterDir, { mode: 0o700 });
+  await copyRunning(url, join(primary.dir, 'cluster'), clusterDir);
+  writeFileSync(join(clusterDir, 'standby.signal'), '');
+  const following = `host=127.0.0.1 port=${primary.port} user=${superuser} password=${password} application_name=${name}`;
+  appendFileSync(
+    join(clusterDir, 'postgresql.auto.conf'),
+    `\nprimary_conninfo = '${following}'\nsynchronous_standby_names = ''\n`,
+  );
+  const { owner } = primary.programs;
+  if (owner) execFileSync('chown', ['-R', `${owner.uid}:${owner.gid}`, clusterDir]);
+  return runCluster({ ...primary, dir, port: await findFreePort() });
 }
 
 /** A directory that PostgreSQL's user can pass through. */

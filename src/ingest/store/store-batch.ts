@@ -58,6 +58,7 @@ async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
       await commitBatch(works, { areNew, behind, onCommitSent }, deps);
       attempts.failures = 0;
       deps.failing.lastMs = -Infinity;
+      deps.progress.lastMs = deps.nowMs();
       return rest;
     } catch (error) {
       await batch?.behind?.done;

@@ -11,6 +11,8 @@ export type StoreDeps = CommitDeps &
      * are wrong themselves do not count.
      */
     failing: { lastMs: number };
+    /** When a transaction was committed last, ms. */
+    progress: { lastMs: number };
   };
 
 /** A batch while it is stored, by as many transactions as it takes. */

@@ -1,0 +1,125 @@
+import { pause } from '../lib/wait.ts';
+import type { Database } from './database.ts';
+import { stateOf, states } from './error-kind.ts';
+import type { Sql } from './sql.ts';
+
+/**
+ * Why nothing of devices can be stored:
+ * - `standby-away`: commits wait for a synchronous standby.
+ * - `read-only`: the server is a standby, or lets this role only read.
+ * - `locked`: somebody holds a lock on a table that every message needs.
+ * - `slow`: a commit does not return, and the server does not say what it waits for.
+ * - `refused`: the server answers with another error.
+ */
+export type WriteTrouble = {
+  reason: 'standby-away' | 'read-only' | 'locked' | 'slow' | 'refused';
+  /** Who holds the lock. */
+  blockers?: Blocker[];
+  err?: unknown;
+};
+
+/** A session that others wait for. */
+export type Blocker = { pid: number; application: string; user: string; state: string };
+
+export type WriteProbe = {
+  /** Tries a commit. Null where it returns; `unknown` where the server does not answer at all. */
+  probe(): Promise<WriteTrouble | null | 'unknown'>;
+};
+
+export type WriteProbeDeps = {
+  /** Of one connection, which nothing else uses. */
+  db: Database;
+  /** Another connection, on which a statement that hangs is looked at. */
+  look: Sql;
+  /** A commit that takes longer does not return, ms. */
+  patienceMs?: number;
+};
+
+type Result = Awaited<ReturnType<WriteProbe['probe']>>;
+
+/** What every message of a device writes or holds. */
+const neededTables = ['device', 'device_state', 'series', 'measurement', 'event'];
+
+/**
+ * Tries what every message needs: locks that do not conflict with each other, and a commit that reaches the log and, where
+ * there is one, the synchronous standby. It changes no row. One that has not returned is looked at again by the next probe.
+ */
+export function createWriteProbe({ db, look, patienceMs = 4_000 }: WriteProbeDeps): WriteProbe {
+  let pid = 0;
+  /** The one under way, and why it hangs. */
+  let trying: Promise<Result> | null = null;
+  let known: Result = null;
+
+  async function attempt(): Promise<Result> {
+    try {
+      await db.transaction(async (tx) => {
+        const { rows } = await tx.query<{ pid: number; isReadOnly: boolean }>(
+          `select pg_backend_pid() as pid, current_setting('transaction_read_only')::boolean as "isReadOnly"`,
+        );
+        pid = rows[0]?.pid ?? 0;
+        if (rows[0]?.isReadOnly) throw new ReadOnly();
+        const tables = neededTables.map((table) => `only ${table}`).join(', ');
+        await tx.query(`lock table ${tables} in row exclusive mode`);
+      });
+      known = null;
+      return null;
+    } catch (error) {
+      return explain(error);
+    } finally {
+      trying = null;
+    }
+  }
+
+  function explain(error: unknown): Result {
+    const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
+    const state = stateOf(cause);
+    if (error instanceof ReadOnly || state === states.readOnly) return { reason: 'read-only' };
+    // Given up after it was seen to hang.
+    if (known && state === states.queryCanceled) return known;
+    return /^[0-9A-Z]{5}$/.test(state) && !/^(08|57P)/.test(state)
+      ? { reason: 'refused', err: cause }
+      : 'unknown';
+  }
+
+  async function diagnose(): Promise<Result> {
+    const waiting = await findWaiting(look, pid).catch(() => null);
+    if (!waiting) return 'unknown';
+    if (waiting.event === 'SyncRep') return { reason: 'standby-away' };
+    if (waiting.type === 'Lock') return { reason: 'locked', blockers: waiting.blockers };
+    return { reason: 'slow' };
+  }
+
+  return {
+    async probe() {
+      const over = new AbortController();
+      const current = (trying ??= attempt());
+      const late = pause(patienceMs, over.signal).then(async () =>
+        over.signal.aborted ? null : (known = await diagnose()),
+      );
+      try {
+        return await Promise.race([current, late]);
+      } finally {
+        over.abort();
+      }
+    },
+  };
+}
+
+class ReadOnly extends Error {}
+
+type Waiting = { type: string | null; event: string | null; blockers: Blocker[] };
+
+/** What a session waits for, and for whom. */
+async function findWaiting(sql: Sql, pid: number): Promise<Waiting | null> {
+  const { rows } = await sql.query<Waiting>(
+    `select wait_event_type as type, wait_event as event,
+            coalesce((select json_agg(json_build_object('pid', pid, 'application', application_name,
+                                                        'user', usename, 'state', state))
+                        from pg_stat_activity
+                       where pid = any(pg_blocking_pids($1))), '[]') as blockers
+       from pg_stat_activity
+      where pid = $1`,
+    [pid],
+  );
+  return rows[0] ?? null;
+}

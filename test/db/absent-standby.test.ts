@@ -1,0 +1,84 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
+import type { Database } from '../../src/db/database.ts';
+import type { Committing } from '../../src/db/transaction.ts';
+import { startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { withoutStandby, type WithoutStandby } from '../support/synchronous.ts';
+import { runOn } from '../support/template.ts';
+
+let cluster: Cluster;
+let standby: WithoutStandby;
+let db: Database;
+beforeAll(async () => {
+  cluster = await startThrowAwayCluster({ durable: true });
+  standby = withoutStandby(cluster);
+  db = openTestDatabase(cluster.url(), { pipeline: true });
+  await db.query('create table public.item (n integer)');
+});
+beforeEach(() => standby.requireStandby());
+afterEach(() => standby.letGo());
+afterAll(async () => {
+  await db.close();
+  await cluster.remove();
+});
+
+/** What an operator does with statements that hang. */
+const cancelAll = () =>
+  runOn(cluster.url(), (client) =>
+    client.query(
+      `select pg_cancel_backend(pid) from pg_stat_activity where wait_event = 'SyncRep'`,
+    ),
+  );
+const unavailable = { code: 'unavailable', message: expect.stringContaining('standby') as unknown };
+
+it('what only reads waits for the standby before it commits', async () => {
+  const waiting = await standby.watch();
+  let isOver = false;
+  const reading = db.transaction((tx) => tx.query('select 1')).then(() => (isOver = true));
+  await Promise.race([waiting(), reading]);
+  expect(isOver).toBe(false);
+  await standby.letGo();
+  await reading;
+});
+
+it('all who have their reads confirmed share a commit', async () => {
+  const waiting = await standby.watch();
+  const first = db.confirmReads();
+  await waiting();
+  const others = Array.from({ length: 50 }, () => db.confirmReads());
+  expect(new Set(others).size).toBe(1);
+  expect(db.pool.totalCount - db.pool.idleCount).toBe(1);
+  await standby.letGo();
+  await Promise.all([first, ...others]);
+});
+
+it.each([
+  ['a statement', () => db.query('insert into item values (1)')],
+  ['a transaction', () => db.transaction((tx) => tx.query('insert into item values (1)'))],
+])('%s whose wait for the standby is cancelled has failed', async (_name, write) => {
+  const waiting = await standby.watch('');
+  const written = expect(write()).rejects.toMatchObject(unavailable);
+  await waiting();
+  await cancelAll();
+  await written;
+  await standby.letGo();
+  await expect(db.query('select 1')).resolves.toMatchObject({ rowCount: 1 });
+});
+
+it('a transaction behind one whose wait is cancelled has failed too', async () => {
+  const { promise: committing, resolve } = Promise.withResolvers<Committing>();
+  const waiting = await standby.watch();
+  const insert = (options: Parameters<Database['transaction']>[1]) =>
+    db.transaction((tx) => tx.query('insert into item values (2)'), options);
+  const both = Promise.allSettled([
+    insert({ onCommitting: resolve }),
+    committing.then((behind) => insert({ behind })),
+  ]);
+  await waiting();
+  await cancelAll();
+  const reasons = (await both).map((one) => (one.status === 'rejected' ? one.reason : null));
+  expect(reasons).toEqual([
+    expect.objectContaining({ code: 'unavailable' }),
+    expect.objectContaining({ code: 'unavailable' }),
+  ]);
+});

@@ -1,0 +1,177 @@
+import { randomUUID } from 'node:crypto';
+import { connectAsync } from 'mqtt';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
+import { migrate } from '../../src/db/migrate.ts';
+import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
+import { withoutStandby, type WithoutStandby } from '../support/synchronous.ts';
+import { configuration, send, thresholdPurpose, type Registration } from './app.ts';
+import { testService, type TestService } from './service.ts';
+
+/** Prepares something that is then sent twice: once in vain, and again. */
+type Sending = (url: string) => Promise<() => Promise<unknown>>;
+
+const password = 'correct horse battery';
+
+async function openAccount(url: string) {
+  const credentials = { email: `${randomUUID()}@example.org`, password };
+  const answer = await send(`${url}/v2/accounts`, 'POST', credentials);
+  const { accountAuthToken: token } = (await answer.json()) as { accountAuthToken: string };
+  const call = (method: string, path: string, body?: unknown, headers = {}) =>
+    fetch(url + path, {
+      method,
+      headers: {
+        Authorization: `Bearer ${token}`,
+        'Content-Type': 'application/json',
+        ...headers,
+      },
+      body: body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body),
+    });
+  const register = async (more = {}) =>
+    (await (
+      await call('POST', '/v2/devices', { ...configuration, ...more })
+    ).json()) as Registration;
+  /** Another session, and the list of those that are not the first one. */
+  const logIn = async () => {
+    await send(`${url}/v2/accounts/login`, 'POST', credentials);
+    const answer = await call('GET', '/v2/accounts/sessions');
+    const { sessions } = (await answer.json()) as { sessions: { id: string; current: boolean }[] };
+    return { sessions: sessions.filter(({ current }) => !current) };
+  };
+  return { call, register, logIn };
+}
+
+/** Over a new connection each time, as a device does that was not answered. */
+const overMqtt =
+  (protocolVersion: 4 | 5, topic: string, payload: (ts: number) => unknown): Sending =>
+  async (url) => {
+    const { deviceAuthUuid: uuid, ...device } = await (await openAccount(url)).register();
+    const text = JSON.stringify(payload(Date.now()));
+    return async () => {
+      const client = await connectAsync(`mqtt://${device.host}:${device.port}`, {
+        username: uuid,
+        password: device.deviceAuthToken,
+        protocolVersion,
+        reconnectPeriod: 0,
+      });
+      await client.publishAsync(`devices/${uuid}/${topic}`, text, { qos: 1 });
+      await client.endAsync();
+    };
+  };
+
+const measurement = (ts: number) => ({ sId: '0x01', val: 21, ts });
+
+/** Throws unless it was answered, and not with 503. */
+async function answered(response: Response): Promise<number> {
+  await response.arrayBuffer();
+  if (response.status >= 500) throw new Error(`${response.url}: ${response.status}`);
+  return response.status;
+}
+
+const sendings: Record<string, Sending> = {
+  'a measurement over MQTT 3.1.1': overMqtt(4, 'up/measurements', measurement),
+  'a measurement over MQTT 5': overMqtt(5, 'up/measurements', measurement),
+  'a state that is reported': overMqtt(4, 'up/state', (ts) => ({ puId: 1, stId: 2, ts })),
+  'a message that is rejected': overMqtt(4, 'up/measurements', () => ({ sId: '0x99', val: 1 })),
+  async 'an event that is reported'(url) {
+    const { call, register } = await openAccount(url);
+    const device = await register({ protocol: 'http' });
+    const { deviceAuthUuid: uuid, deviceAuthToken: token } = device;
+    const purposes = [thresholdPurpose(1, 30)];
+    const installed = await call('POST', '/v2/devices/profile', {
+      deviceAuthUuids: [uuid],
+      purposes,
+    });
+    const { pId } = (await installed.json()) as { pId: string };
+    const up = `${url}/devices/${uuid}/up`;
+    await send(`${up}/profile`, 'POST', { pId, state: 'current', engine: 'device' }, token);
+    const ts = Date.now();
+    const engine = { pId, puId: 1, stId: 1, evId: 5, ts };
+    const report = { cause: { engine, senses: [{ sId: '0x01', val: 33, ts }] } };
+    return async () => answered(await send(`${up}/events`, 'POST', report, token));
+  },
+  async 'a measurement over HTTP'(url) {
+    const device = await (await openAccount(url)).register({ protocol: 'http' });
+    const path = `${url}/devices/${device.deviceAuthUuid}/up/measurements`;
+    const body = measurement(Date.now());
+    return async () => answered(await send(path, 'POST', body, device.deviceAuthToken));
+  },
+  async 'an import'(url) {
+    const { call, register } = await openAccount(url);
+    const { deviceAuthUuid } = await register();
+    const line = JSON.stringify({ deviceAuthUuid, ...measurement(Date.now() - 60_000) });
+    const headers = { 'Content-Type': 'application/x-ndjson' };
+    return async () =>
+      answered(await call('POST', '/v2/measurements/import', `${line}\n`, headers));
+  },
+  async 'a request with an Idempotency-Key'(url) {
+    const { call } = await openAccount(url);
+    const headers = { 'Idempotency-Key': randomUUID() };
+    return async () => answered(await call('POST', '/v2/devices', configuration, headers));
+  },
+  async 'the registration of an account'(url) {
+    const credentials = { email: `${randomUUID()}@example.org`, password };
+    return async () => answered(await send(`${url}/v2/accounts`, 'POST', credentials));
+  },
+  async 'the removal of a device'(url) {
+    const { call, register } = await openAccount(url);
+    const { deviceAuthUuid } = await register();
+    return async () => answered(await call('DELETE', `/v2/devices/${deviceAuthUuid}`));
+  },
+  async 'the end of a session'(url) {
+    const { call, logIn } = await openAccount(url);
+    const { sessions } = await logIn();
+    return async () => answered(await call('DELETE', `/v2/accounts/sessions/${sessions[0]?.id}`));
+  },
+};
+
+/** What the kind of storage is all the same to runs on one of them. */
+const isOfHistory = ([name]: [string, unknown]) => /measurement|import|event/.test(name);
+const all = Object.entries(sendings);
+const kinds = [
+  { kind: 'PostgreSQL', timescaledb: false, tried: all },
+  { kind: 'TimescaleDB', timescaledb: true, tried: all.filter(isOfHistory) },
+].filter(({ timescaledb }) => !timescaledb || findTimescaleBinDir() !== null);
+
+describe.each(kinds)('while $kind has no synchronous standby', ({ timescaledb, tried }) => {
+  let cluster: Cluster;
+  let standby: WithoutStandby;
+  let service: TestService;
+
+  beforeAll(async () => {
+    cluster = await startThrowAwayCluster({ timescaledb, durable: true });
+    const url = cluster.url();
+    await migrate(url, { log: { info: () => undefined, warn: () => undefined } });
+    service = await testService({ DATABASE_URL: url });
+    standby = withoutStandby(cluster);
+  });
+  afterEach(() => standby.letGo());
+  afterAll(async () => {
+    await service.close();
+    await cluster.remove();
+  });
+
+  test.each(tried)(
+    '%s that was stored without one is not answered when it is sent again',
+    async (_name, prepare) => {
+      const act = await prepare(service.url);
+      await standby.requireStandby();
+      const waiting = await standby.watch('');
+      const first = act().catch(() => undefined);
+      await waiting();
+      await standby.crash();
+      // What ended with the server is over; what the service tries again goes on.
+      let isAnswered = false;
+      const again = () => act().then(() => (isAnswered = true));
+      const ready = async () => (await fetch(`${service.url}/v2/devices`)).status;
+      await expect.poll(ready).toBe(401);
+      const waitingAgain = await standby.watch();
+      const repeated = again();
+      repeated.catch(() => undefined);
+      await Promise.race([waitingAgain(), repeated]);
+      for (let asked = 0; asked < 20; asked += 1) await fetch(`${service.url}/v2/status`);
+      expect(isAnswered).toBe(false);
+      await standby.letGo();
+      await Promise.all([repeated, first]);
+    },
+  );
+});
