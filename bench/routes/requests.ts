@@ -48,10 +48,6 @@ export async function requestsOf(baseUrl: string, account: BigAccount): Promise<
   const uuid = uuids[0] as string;
   const siteKey = await makeKey(ask, ['site 3']);
   const nobodyKey = await makeKey(ask, ['nobody']);
-  const { data } = await ask<{ data: { token: string } }>('POST', '/v1/auth/login', {
-    email,
-    password: account.password,
-  });
 
   const get = (route: string, path = route, more: Partial<RouteRequest> = {}): RouteRequest => ({
     name: `GET ${path.replaceAll(uuid, ':uuid').slice(0, 66)}`,
@@ -202,10 +198,6 @@ export async function requestsOf(baseUrl: string, account: BigAccount): Promise<
       { rounds: 20 },
     ),
     get('/v2/accounts'),
-    get('/v2/accounts', '/v2/accounts', {
-      token: data.token,
-      name: 'GET /v2/accounts (/v1 token)',
-    }),
     send('PUT', '/v2/accounts', async (n) => ({
       path: '/v2/accounts',
       body: json({ name: `n${n}` }),
@@ -213,7 +205,7 @@ export async function requestsOf(baseUrl: string, account: BigAccount): Promise<
     get('/v2/accounts/events'),
     get('/v2/accounts/events', `/v2/accounts/events?start=1&end=${Date.now() - 200 * 86_400_000}`),
     get('/v2/accounts/audit'),
-    get('/v2/accounts/audit', '/v2/accounts/audit?limit=100&kind=login'),
+    get('/v2/accounts/audit', '/v2/accounts/audit?limit=100'),
     get('/v2/accounts/usage'),
     get('/v2/accounts/sessions'),
     send(
@@ -456,7 +448,7 @@ export async function requestsOf(baseUrl: string, account: BigAccount): Promise<
       '/v2/streams',
       async () => ({
         path: '/v2/streams',
-        body: json({ kinds: ['events', 'alarms', 'measurements'], label: 'site 3' }),
+        body: json({ kinds: ['events', 'alarms', 'measurements'], filters: { label: 'site 3' } }),
       }),
       { rounds: 20 },
     ),
