@@ -270,7 +270,7 @@ const settings: SettingsInput = {
     maxConnections: 20,
     /** Time to open one, or to get one of that fifth, before the answer is "unavailable". */
     connectTimeoutMs: 1_500,
-    /** Time one statement may take. */
+    /** Time one statement may take, and may wait before for its turn. */
     statementTimeoutMs: 10_000,
   },
 

@@ -146,7 +146,10 @@ function startHealth(
   const health = startHealthWatch({ log: log.child({ component: 'health' }), registry, ...clocks });
   health.add('database-writes', checkWrites(storage.writeProbe));
   readiness.add('database-writes', () => canWrite(health));
-  releases.add('health', () => health.close());
+  releases.add('health', async () => {
+    await health.close();
+    storage.writeProbe.close();
+  });
   return health;
 }
 

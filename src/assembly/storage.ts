@@ -33,6 +33,9 @@ export type OpenStorage = {
 /** A request waits twice this and a round trip for a database that hangs: below 2 s. */
 const patienceMs = 700;
 
+/** A probe's commit that hangs is looked at, and not given up for so long. */
+const probeTimeoutMs = 3_600_000;
+
 /** The database that is configured, or the embedded one, brought to this program's schema. */
 export async function openStorage(
   config: Config,
@@ -71,14 +74,17 @@ export async function openStorage(
     const pinger = open(1, { statementTimeoutMs: patienceMs });
     const ping = () => withTimeout(pinger.query('select 1'), patienceMs);
     const wait = createPatience({ patienceMs, ping });
-    return shareOut(open(connections), { connections, wait });
+    return shareOut(open(connections), { connections, wait, turnMs: statementTimeoutMs });
   };
   const watchTables = (sql: Sql, onMoved: (lines: string[]) => void) => {
     watch = watchSchema({ sql, schema: storage.schema, version, onMoved });
     releases.add('watch of the tables', watch.stop);
   };
-  const [db, look] = [open(1), open(1, { statementTimeoutMs: patienceMs })];
-  const writeProbe = createWriteProbe({ db, look });
+  const look = open(1, { statementTimeoutMs: patienceMs });
+  const writeProbe = createWriteProbe({
+    open: () => openDatabase({ ...defaults, maxConnections: 1, answerTimeoutMs: probeTimeoutMs }),
+    look,
+  });
   const lastCommit = () => lastCommitTs;
   return { connectionString, open, openShared, watchTables, writeProbe, lastCommitTs: lastCommit };
 }

@@ -28,6 +28,8 @@ export type DatabaseOptions = {
   connectTimeoutMs: number;
   /** Sent to the server: a statement that takes longer is cancelled there. */
   statementTimeoutMs: number;
+  /** How long an answer is waited for on this side, ms; a second longer than a statement may take unless said. */
+  answerTimeoutMs?: number;
   /** Statements of one transaction are sent without waiting for the answers to those before. */
   pipeline?: boolean;
   /**
@@ -63,7 +65,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     connectionTimeoutMillis: options.connectTimeoutMs,
     options: optionsOf(settings),
     // A server that stopped answering cannot cancel: give up on this side a little later.
-    query_timeout: options.statementTimeoutMs + 1_000,
+    query_timeout: options.answerTimeoutMs ?? options.statementTimeoutMs + 1_000,
     types,
     ...(options.pipeline ? { pipeline: true } : {}),
   });

@@ -19,8 +19,8 @@ export type SharesOptions = {
   connections: number;
   /** How a statement is waited for; see `createPatience`. */
   wait: Wait;
-  /** How long one waits for its turn while others get theirs; 10 s. */
-  turnMs?: number;
+  /** How long one waits for its turn while others get theirs. */
+  turnMs: number;
 };
 
 export type SharedDatabase = {
@@ -41,7 +41,7 @@ const accountShare = 1 / 4;
  */
 export function shareOut(
   db: Database,
-  { connections, wait, turnMs = 10_000 }: SharesOptions,
+  { connections, wait, turnMs }: SharesOptions,
 ): SharedDatabase {
   const current = new AsyncLocalStorage<Place>();
   const room = new ByteRoom({

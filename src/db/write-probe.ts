@@ -24,11 +24,16 @@ export type Blocker = { pid: number; application: string; user: string; state: s
 export type WriteProbe = {
   /** Tries a commit. Null where it returns; `unknown` where the server does not answer at all. */
   probe(): Promise<WriteTrouble | null | 'unknown'>;
+  /** Does not wait for a commit that hangs. */
+  close(): void;
 };
 
 export type WriteProbeDeps = {
-  /** Of one connection, which nothing else uses. */
-  db: Database;
+  /**
+   * Opens one connection, which nothing else uses, and whose answers are waited for. A commit that waits for a standby
+   * keeps its session in the server also when nobody listens any more: given up each time, they would use up all.
+   */
+  open: () => Database;
   /** Another connection, on which a statement that hangs is looked at. */
   look: Sql;
   /** A commit that takes longer does not return, ms. */
@@ -44,15 +49,17 @@ const neededTables = ['device', 'device_state', 'series', 'measurement', 'event'
  * Tries what every message needs: locks that do not conflict with each other, and a commit that reaches the log and, where
  * there is one, the synchronous standby. It changes no row. One that has not returned is looked at again by the next probe.
  */
-export function createWriteProbe({ db, look, patienceMs = 4_000 }: WriteProbeDeps): WriteProbe {
+export function createWriteProbe({ open, look, patienceMs = 4_000 }: WriteProbeDeps): WriteProbe {
+  let db = open();
   let pid = 0;
   /** The one under way, and why it hangs. */
   let trying: Promise<Result> | null = null;
   let known: Result = null;
 
   async function attempt(): Promise<Result> {
+    const own = db;
     try {
-      await db.transaction(async (tx) => {
+      await own.transaction(async (tx) => {
         const { rows } = await tx.query<{ pid: number; isReadOnly: boolean }>(
           `select pg_backend_pid() as pid, current_setting('transaction_read_only')::boolean as "isReadOnly"`,
         );
@@ -66,7 +73,7 @@ export function createWriteProbe({ db, look, patienceMs = 4_000 }: WriteProbeDep
     } catch (error) {
       return explain(error);
     } finally {
-      trying = null;
+      if (own === db) trying = null;
     }
   }
 
@@ -82,8 +89,15 @@ export function createWriteProbe({ db, look, patienceMs = 4_000 }: WriteProbeDep
   }
 
   async function diagnose(): Promise<Result> {
-    const waiting = await findWaiting(look, pid).catch(() => null);
-    if (!waiting) return 'unknown';
+    const waiting = await findWaiting(look, pid).catch(() => undefined);
+    if (waiting === undefined) return 'unknown';
+    // The server waits for us, or its session has ended: what was sent on the connection has not arrived.
+    if (waiting === null || waiting.event === 'ClientRead') {
+      void db.close();
+      db = open();
+      trying = null;
+      return 'unknown';
+    }
     if (waiting.event === 'SyncRep') return { reason: 'standby-away' };
     if (waiting.type === 'Lock') return { reason: 'locked', blockers: waiting.blockers };
     return { reason: 'slow' };
@@ -102,6 +116,7 @@ export function createWriteProbe({ db, look, patienceMs = 4_000 }: WriteProbeDep
         over.abort();
       }
     },
+    close: () => void db.close(),
   };
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
+import { createWriteProbe } from '../../src/db/write-probe.ts';
 import type { Committing } from '../../src/db/transaction.ts';
 import { startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { openTestDatabase } from '../support/database.ts';
@@ -13,7 +14,8 @@ beforeAll(async () => {
   cluster = await startThrowAwayCluster({ durable: true });
   standby = withoutStandby(cluster);
   db = openTestDatabase(cluster.url(), { pipeline: true });
-  await db.query('create table public.item (n integer)');
+  for (const table of ['item', 'device', 'device_state', 'series', 'measurement', 'event'])
+    await db.query(`create table public.${table} (n integer)`);
 });
 beforeEach(() => standby.requireStandby());
 afterEach(() => standby.letGo());
@@ -81,4 +83,19 @@ it('a transaction behind one whose wait is cancelled has failed too', async () =
     expect.objectContaining({ code: 'unavailable' }),
     expect.objectContaining({ code: 'unavailable' }),
   ]);
+});
+
+it('a probe names it, and stays in the one session in which it waits', async () => {
+  const own = { maxConnections: 1, applicationName: 'probe' };
+  const open = () => openTestDatabase(cluster.url(), own);
+  const probe = createWriteProbe({ open, look: db, patienceMs: 50 });
+  const away = { reason: 'standby-away' };
+  for (let time = 0; time < 3; time += 1) await expect.poll(probe.probe).toEqual(away);
+  const { rowCount } = await db.query(
+    `select from pg_stat_activity where application_name = 'probe'`,
+  );
+  expect(rowCount).toBe(1);
+  await standby.letGo();
+  await expect.poll(probe.probe).toBeNull();
+  probe.close();
 });

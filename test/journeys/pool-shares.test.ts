@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
+import type { Config } from '../../src/config/config.ts';
 import { openClient } from '../support/template.ts';
 import { openApp, type App } from './app.ts';
 import { testService, type TestService } from './service.ts';
@@ -11,7 +12,12 @@ let greedy: App;
 let other: App;
 
 beforeAll(async () => {
-  service = await testService();
+  // However long a busy machine takes for all of this: what waits for the row is not to be cancelled meanwhile.
+  const change = (config: Config): Config => ({
+    ...config,
+    database: { ...config.database, statementTimeoutMs: 100_000 },
+  });
+  service = await testService({}, { change });
   greedy = await openApp(service.url);
   other = await openApp(service.url);
 });
