@@ -20,6 +20,8 @@ export type ServiceOptions = {
   tree?: string;
   /** What differs from the defaults; absent: the raised limits. */
   settings?: object;
+  /** For a database that is used again; absent: one of this run. */
+  secret?: string;
 };
 
 /**
@@ -54,7 +56,7 @@ export const raisedLimits = {
 type Limits = Record<string, Record<string, number>>;
 
 const ownTree = process.env['SENSORIUM_BENCH_TREE'] ?? new URL('..', import.meta.url).pathname;
-const secret = randomBytes(32).toString('hex');
+const ownSecret = randomBytes(32).toString('hex');
 
 /** Starts the service in a process, with the flags of `npm start`, on free ports. */
 export async function startBenchService({
@@ -62,6 +64,7 @@ export async function startBenchService({
   redisUrl,
   tree = ownTree,
   settings,
+  secret = ownSecret,
 }: ServiceOptions): Promise<BenchService> {
   const dir = mkdtempSync(join(tmpdir(), 'sensorium-bench-'));
   const configFile = join(dir, 'bench.json');

@@ -263,11 +263,14 @@ const settings: SettingsInput = {
   retention: { eventsDays: 365, measurementsDays: 90 },
 
   database: {
-    /** Connections this process may open to the database. */
+    /**
+     * Connections this process may open to the database for what requests and the service itself do. A fifth is kept
+     * for logins, sessions, probes and the service; of the others one account has a quarter at most.
+     */
     maxConnections: 20,
-    /** Time to get one before the answer is "unavailable". */
+    /** Time to open one, or to get one of that fifth, before the answer is "unavailable". */
     connectTimeoutMs: 1_500,
-    /** Time one statement may take. */
+    /** Time one statement may take, and may wait before for its turn. */
     statementTimeoutMs: 10_000,
   },
 

@@ -42,35 +42,72 @@ const quiet = (of: string, by: string) => `
             'reason', ${of}.reason, 'by', ${of}.${by})
     where ${of}.until_at is not null)`;
 
+/** Has the label, and one of those that a key is confined to. */
+const isLabelled = `
+  ($3::text is null or d.labels @> array[$3::text]) and ($5::text[] is null or d.labels && $5)`;
+
+/**
+ * The newest alarms of devices with certain labels, in two steps that read at most an entry of each device and `limit`
+ * of each of `limit` devices: a device whose newest alarm is older than those of `limit` others has none of them.
+ * Walking all alarms of the account until enough of them fit has no such bound.
+ */
+const newestOfLabelled = (fits: string) => `
+  newest as (
+    select d.id as device_id, a.id
+      from device d
+     cross join lateral (
+       select a.id from alarm a
+        where a.device_id = d.id and a.id < $2 ${fits} order by a.id desc limit 1) a
+     where d.account_id = $1 and ${isLabelled}
+     order by a.id desc limit $4
+  ), page as (
+    select a.id
+      from newest n
+     cross join lateral (
+       select a.id from alarm a
+        where a.device_id = n.device_id and a.id < $2 ${fits} order by a.id desc limit $4) a
+     order by a.id desc limit $4
+  )`;
+
+/** One device of the account, within reach: of another one not even the index is read. */
+const ownDevice = `(
+  select d.id from device d where d.uuid = $6 and d.account_id = $1 and ${isLabelled})`;
+
+/** An alarm has no such number: all are before it. */
+const afterAll = '9223372036854775807';
+
 /** Newest first, `limit` at most. */
 export async function listAlarms(
   sql: Sql,
   { accountId, alarmId, state, deviceUuid, label, within, beforeId, limit }: AlarmFilter,
 ): Promise<FoundAlarm[]> {
+  const fits = state ? `and ${inState[state]}` : '';
+  // Of open ones there are few, and an index of the account has them.
+  const hasMany = state === undefined || state === 'closed';
+  const isOfLabel = label !== undefined || within !== null;
+  const [one, oneIs] =
+    alarmId === undefined ? [deviceUuid, `a.device_id = ${ownDevice}`] : [alarmId, 'a.id = $6'];
+  const isPaged = isOfLabel && hasMany && one === undefined;
   const { rows } = await sql.query<Row>(
-    `select ${alarmColumns}, d.name as "deviceName",
+    `${isPaged ? `with ${newestOfLabelled(fits)}` : ''}
+     select ${alarmColumns}, d.name as "deviceName",
             ${quiet('s', 'snoozed_by')} as snooze, ${quiet('m', 'muted_by')} as mute
        from alarm a
        join device d on d.id = a.device_id and d.account_id = a.account_id
        left join alarm_snooze s using (device_id, pu_id, st_id, ev_id)
        left join device_mute m using (device_id)
-      where a.account_id = $1
-        ${state ? `and ${inState[state]}` : ''}
-        ${deviceUuid === undefined ? '' : 'and a.device_id = (select id from device where uuid = $7)'}
-        and ($2::bigint is null or a.id < $2)
-        and ($6::bigint is null or a.id = $6)
-        and ($3::text is null or d.labels @> array[$3::text])
-        and ($5::text[] is null or d.labels && $5)
+      where a.account_id = $1 and a.id < $2 and ${isLabelled} ${fits}
+        ${isPaged ? 'and a.id = any(array(select id from page))' : ''}
+        ${one === undefined ? '' : `and ${oneIs}`}
       order by a.id desc
       limit $4`,
     [
       accountId,
-      beforeId ?? null,
+      beforeId ?? afterAll,
       label ?? null,
       limit,
       within,
-      alarmId ?? null,
-      ...(deviceUuid === undefined ? [] : [deviceUuid]),
+      ...(one === undefined ? [] : [one]),
     ],
   );
   return rows.map(({ deviceName, snooze, mute, ...row }) => ({

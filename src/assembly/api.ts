@@ -69,6 +69,7 @@ export async function startApi(
       nowMs: monotonicClock,
     }),
     takeRequest: takeRequestOf(shared),
+    beginWork: shared.beginWork,
     log: log.child({ component: 'http' }),
     clock,
     observe: metrics.observeHttp,

@@ -6,9 +6,11 @@ import { startRedisBus } from '../bus/redis.ts';
 import { checkRedis } from '../process/check-redis.ts';
 import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
+import type { SharedDatabase } from '../db/shares.ts';
 import { startClock, type ClockParts } from './clock.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
+import { observeShares } from '../metrics/observe-shares.ts';
 import { believe } from '../clock/service-clock.ts';
 import { monotonicClock } from '../lib/clock.ts';
 import { LastByOthers } from '../lib/last-by-others.ts';
@@ -40,6 +42,8 @@ export type Shared = ClockParts & {
   releases: ReleaseSteps;
   storage: OpenStorage;
   db: Database;
+  /** Begins what a request of an account does in the database. */
+  beginWork: SharedDatabase['beginWork'];
   bus: Bus;
   keys: Keys;
   metrics: Metrics;
@@ -73,7 +77,8 @@ export async function startShared(
 ): Promise<Shared> {
   await checkRedisOf(config, log);
   const storage = await openStorage(config, log, releases);
-  const db = storage.openPatient(config.database.maxConnections);
+  const shares = storage.openShared(config.database.maxConnections);
+  const { db } = shares;
   storage.watchTables(db, onMoved);
   readiness.add('database', () => databaseAnswers(db));
   // Before anything derives a key: what a wrong secret signed could not be recognised as such later.
@@ -95,7 +100,20 @@ export async function startShared(
     readiness,
     releases,
   });
-  const parts = { config, log, releases, storage, db, bus, keys, metrics, edges, readiness };
+  observeShares(metrics.registry, shares.countWaiting);
+  const parts = {
+    config,
+    log,
+    releases,
+    storage,
+    db,
+    beginWork: shares.beginWork,
+    bus,
+    keys,
+    metrics,
+    edges,
+    readiness,
+  };
   const clocks = given
     ? { ...given, believed: believe(given.clock), onClockMoved: () => undefined }
     : await startClock({ db, log, releases, registry });

@@ -5,7 +5,8 @@ import type { Database, DatabaseOptions } from '../db/database.ts';
 import { startEmbeddedDatabase, type EmbeddedLog } from '../db/embedded/embedded.ts';
 import { migrate } from '../db/migrate.ts';
 import { processName } from '../db/other-processes.ts';
-import { withPatience, withTimeout } from '../db/patience.ts';
+import { createPatience, withTimeout } from '../db/patience.ts';
+import { shareOut, type SharedDatabase } from '../db/shares.ts';
 import type { Sql } from '../db/sql.ts';
 import { describeStorage } from '../db/storage.ts';
 import { watchSchema, type SchemaWatch } from '../db/watch-schema.ts';
@@ -19,8 +20,8 @@ export type OpenStorage = {
   connectionString: string;
   /** Opens connections of its own: what requests do does not wait for what devices do. */
   open(maxConnections: number, options?: Partial<DatabaseOptions>): Database;
-  /** The same, failing soon with `unavailable` where the server does not answer. */
-  openPatient(maxConnections: number): Database;
+  /** The same for all who share them, failing soon with `unavailable` where the server does not answer. */
+  openShared(maxConnections: number): SharedDatabase;
   /** When a transaction of this process was committed last, ms since the epoch; null: none was. */
   lastCommitTs(): number | null;
   /** Tries whether a commit returns. */
@@ -69,10 +70,11 @@ export async function openStorage(
     releases.add('database connections', () => database.close());
     return database;
   };
-  const openPatient = (maxConnections: number) => {
+  const openShared = (connections: number) => {
     const pinger = open(1, { statementTimeoutMs: patienceMs });
     const ping = () => withTimeout(pinger.query('select 1'), patienceMs);
-    return withPatience(open(maxConnections), { patienceMs, ping });
+    const wait = createPatience({ patienceMs, ping });
+    return shareOut(open(connections), { connections, wait, turnMs: statementTimeoutMs });
   };
   const watchTables = (sql: Sql, onMoved: (lines: string[]) => void) => {
     watch = watchSchema({ sql, schema: storage.schema, version, onMoved });
@@ -84,7 +86,7 @@ export async function openStorage(
     look,
   });
   const lastCommit = () => lastCommitTs;
-  return { connectionString, open, openPatient, watchTables, writeProbe, lastCommitTs: lastCommit };
+  return { connectionString, open, openShared, watchTables, writeProbe, lastCommitTs: lastCommit };
 }
 
 async function startEmbedded(

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Bus, BusMessages, Channel } from './bus.ts';
 
 export type LocalBusOptions = {
@@ -8,11 +9,13 @@ export type LocalBusOptions = {
 /** The bus of a single process: listeners are called at once, in the order of their subscription. */
 export function createLocalBus({ onListenerError }: LocalBusOptions): Bus {
   const listeners = new Map<Channel, Set<(message: never) => void>>();
+  // As if the message came from another process: what listeners do is no part of the request that published it.
+  const asNobody = AsyncLocalStorage.snapshot();
   return {
     publish(channel, message) {
       for (const listener of Array.from(listeners.get(channel) ?? [])) {
         try {
-          (listener as (message: BusMessages[Channel]) => void)(message);
+          asNobody(listener as (message: BusMessages[Channel]) => void, message);
         } catch (error) {
           onListenerError(error, channel);
         }

@@ -94,10 +94,17 @@ export async function removeContacts(
   if (contactIds.length === 0) return [];
   await tx.query('delete from contact where id = any($1)', [contactIds]);
   const { rows } = await tx.query<EndedMessage>(
-    `update notification
+    // Each state has an index of its own; of both in one condition all messages of all accounts would be read.
+    `with unsent as (
+       select id from notification where contact_id = any($1) and state = 'queued'
+        union all
+       select id from notification where contact_id = any($1) and state = 'planned'
+     )
+     update notification n
         set state = 'failed', reason = 'contact-gone', changed_at = ms_to_timestamp($2)
-      where contact_id = any($1) and state in ('queued', 'planned')
-     returning alarm_id as "alarmId", announcement`,
+       from unsent
+      where n.id = unsent.id and n.state in ('queued', 'planned')
+     returning n.alarm_id as "alarmId", n.announcement`,
     [contactIds, nowMs],
   );
   return rows;

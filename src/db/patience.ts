@@ -1,6 +1,4 @@
 import { DomainError } from '../errors.ts';
-import type { Database } from './database.ts';
-import type { Sql } from './sql.ts';
 
 export type PatienceOptions = {
   /** After this long without an answer, in milliseconds, a second connection checks the database. */
@@ -9,16 +7,19 @@ export type PatienceOptions = {
   ping: () => Promise<unknown>;
 };
 
+/** Waits for work of the database; rejects with `unavailable` where the server does not answer meanwhile. */
+export type Wait = <T>(work: Promise<T>) => Promise<T>;
+
 /**
- * A database that reports `unavailable` soon when the server has stopped answering, and waits for slow
- * statements of one that answers: a time-out alone cannot tell the two apart, a second connection can.
- * Whether an abandoned statement was executed is unknown.
+ * Reports `unavailable` soon when the server has stopped answering, and waits for slow statements of one that
+ * answers: a time-out alone cannot tell the two apart, a second connection can. Whether an abandoned
+ * statement was executed is unknown.
  */
-export function withPatience(db: Database, { patienceMs, ping }: PatienceOptions): Database {
+export function createPatience({ patienceMs, ping }: PatienceOptions): Wait {
   let asked: Promise<unknown> | null = null;
   const isThere = () => (asked ??= ping().finally(() => (asked = null)));
 
-  async function wait<T>(work: Promise<T>): Promise<T> {
+  return async (work) => {
     const { promise: hopeless, reject } = Promise.withResolvers<never>();
     const giveUp = (cause: unknown) =>
       reject(new DomainError('unavailable', 'The database does not answer.', { cause }));
@@ -34,13 +35,6 @@ export function withPatience(db: Database, { patienceMs, ping }: PatienceOptions
     } finally {
       cancel();
     }
-  }
-
-  return {
-    ...db,
-    query: ((text: string, values?: unknown[]) => wait(db.query(text, values))) as Sql['query'],
-    transaction: (work, options) => wait(db.transaction(work, options)),
-    confirmReads: () => wait(db.confirmReads()),
   };
 }
 

@@ -56,7 +56,7 @@ export async function findDevices(
          where r.account_id = $1 and r.is_open and r.device_id = any(array(select id from page))
          group by r.device_id
       )
-      select page.*, coalesce(d.configuration->'device'->>'serial', '') as serial,
+      select page.*, d.serial,
              d.connector_id as "connectorId",
              coalesce(page.heard_at, d.connector_id) as "heardAt",
              alarms.*, refused."refusedTs", m.until_at as "mutedUntilTs", m.reason as "mutedReason"

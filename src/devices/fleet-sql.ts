@@ -47,7 +47,7 @@ const profileFilters = {
 const search = `($3::text is null
                   or strpos(lower(d.name), lower($3)) > 0
                   or starts_with(d.uuid::text, lower($3))
-                  or strpos(lower(d.configuration->'device'->>'serial'), lower($3)) > 0)`;
+                  or strpos(lower(d.serial), lower($3)) > 0)`;
 
 /** Whether nobody can tell that it is there, as SQL. `ids`: the parameter with the connectors. */
 export const isIntermittent = (ids: string) =>

@@ -21,6 +21,8 @@ export type AppOptions = {
   readCookie?: RouterDeps['readCookie'];
   /** Counts a request of an account, and says what is left of what it may ask. */
   takeRequest?: (accountId: number) => Allowance;
+  /** What a request of an account does is done through this; absent: just so. */
+  beginWork?: RouterDeps['beginWork'];
   /** Whom a ticket of a stream speaks for; absent: there are none. */
   authenticateTicket?: RouterDeps['authenticateTicket'];
   /** Absent: no key is confined to labels. */
@@ -80,6 +82,7 @@ export function createApp(
   const {
     authenticateTicket,
     takeRequest,
+    beginWork,
     checkReach,
     confirmReads,
     runOnce,
@@ -100,6 +103,7 @@ export function createApp(
     authenticateTicket,
     readCookie: options.readCookie,
     takeRequest,
+    beginWork,
     checkReach,
     confirmReads,
     runOnce,

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { Readable } from 'node:stream';
@@ -33,6 +34,8 @@ export type RouterDeps = {
     | undefined;
   /** Counts a request of an account; nothing is counted without it. */
   takeRequest?: ((accountId: number) => Allowance) | undefined;
+  /** Begins what a request of an account does; absent: nobody has to know whose it is. */
+  beginWork?: ((accountId: number) => Work) | undefined;
   /** Resolves when what was read is as safe as a commit (`Database.confirmReads`); absent: it always is. */
   confirmReads?: (() => Promise<void>) | undefined;
   /** Answers requests with an Idempotency-Key; without it they are answered as those without. */
@@ -46,6 +49,9 @@ export type RouterDeps = {
   /** Aborts when the service stops. */
   stopping: AbortSignal;
 };
+
+/** What a request does for an account: all that `run` began, until `end`. */
+export type Work = { run<T>(work: () => Promise<T>): Promise<T>; end(): void };
 
 /** An answer as text, and as the bytes that are sent. */
 const sentFactor = 3;
@@ -100,7 +106,28 @@ async function answer(
 ): Promise<void> {
   ctx['route'] = route.path;
   ctx['quiet'] = route.quiet;
-  const { account, credential } = await identify(deps, route, params, ctx);
+  const caller = await identify(deps, route, ctx);
+  const { account } = caller;
+  const request = { params, ...caller };
+  if (!account || !('accountId' in account) || !deps.beginWork)
+    return answerTo(deps, route, request, ctx);
+  const work = deps.beginWork(account.accountId);
+  const isSent = new Promise<void>((resolve) => ctx.res.once('close', resolve));
+  // Also where the client left long before: what it asked for is still its account's work.
+  return work
+    .run(() => answerTo(deps, route, request, ctx))
+    .finally(() => void isSent.then(work.end));
+}
+
+type Caller = { account: Account | Token | null; credential: string };
+
+async function answerTo(
+  deps: RouterDeps,
+  route: Route,
+  { params, account, credential }: Caller & { params: unknown },
+  ctx: Context,
+): Promise<void> {
+  if (account && 'accountId' in account) await checkLabels(deps, account, params);
   const place = await deps.takeRoom(ctx, route, account);
   if (route.takes) acceptBody(ctx, Object.keys(route.takes), deps.ownPace);
   const body = route.body ? await deps.readBody(ctx, route) : undefined;
@@ -126,7 +153,23 @@ async function answer(
   }
   ctx.status = result.status;
   ctx.type = result.contentType;
-  ctx.body = result.source instanceof Readable ? result.source : Readable.from(result.source);
+  ctx.body =
+    result.source instanceof Readable ? result.source : Readable.from(readHere(result.source));
+}
+
+/** Whoever reads it, each piece is made as a part of the request. */
+function readHere<T>(source: AsyncIterable<T>): AsyncIterable<T> {
+  const here = AsyncLocalStorage.snapshot();
+  return {
+    [Symbol.asyncIterator]() {
+      const iterator = here(() => source[Symbol.asyncIterator]());
+      return {
+        next: () => here(() => iterator.next()),
+        return: async (value) =>
+          (await here(() => iterator.return?.(value))) ?? { done: true, value: undefined },
+      };
+    },
+  };
 }
 
 /**
@@ -170,12 +213,7 @@ async function runKeyed(
   return jsonText(await runOnce(keyed, async (once) => JSON.stringify(await call(once))));
 }
 
-async function identify(
-  deps: RouterDeps,
-  route: Route,
-  params: unknown,
-  ctx: Context,
-): Promise<{ account: Account | Token | null; credential: string }> {
+async function identify(deps: RouterDeps, route: Route, ctx: Context): Promise<Caller> {
   if (route.auth === 'none') return { account: null, credential: '' };
   if (route.auth === 'token') return { account: { token: bearer(ctx) }, credential: '' };
   const credential = route.auth === 'ticket' ? ticketOf(ctx) : tokenOf(ctx, deps);
@@ -184,14 +222,20 @@ async function identify(
       ? await deps.authenticateTicket?.(credential)
       : await deps.authenticate(credential);
   if (!account) throw new DomainError('unauthenticated', 'No ticket opens this.');
-  const { takeRequest, checkReach } = deps;
-  if (takeRequest) applyRateLimit(ctx, takeRequest(account.accountId));
+  if (deps.takeRequest) applyRateLimit(ctx, deps.takeRequest(account.accountId));
   checkRights(account, route);
+  return { account, credential };
+}
+
+async function checkLabels(
+  { checkReach }: RouterDeps,
+  account: Account,
+  params: unknown,
+): Promise<void> {
   const labels = labelsOf(account);
   const { deviceAuthUuid } = params as { deviceAuthUuid?: string };
   if (labels && deviceAuthUuid !== undefined)
     await checkReach?.(account.accountId, deviceAuthUuid, labels);
-  return { account, credential };
 }
 
 /** Who sends a bearer token means that one, whatever cookies a browser adds. */

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { createHash } from 'node:crypto';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
@@ -50,6 +51,8 @@ const lookedAtEvery = 64;
 export function createRunOnce(deps: OnceDeps): RunOnce {
   const { db, box, waitMs = 15_000, leaseMs = 10_000 } = deps;
   const seats = createSeats();
+  // A claim is renewed while the request's own statements wait for their turn.
+  const asNobody = AsyncLocalStorage.snapshot();
 
   /** The claim, or what another request with the key has made, which may have to be waited for. */
   async function begin(
@@ -112,18 +115,21 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     }
     const { claim } = begun;
     return seats.hold(name, async () => {
-      const text = await make(deps, claim, { call, leaseMs });
+      const renew = () => asNobody(() => renewClaim(db, claim));
+      const text = await make(deps, claim, { call, leaseMs, renew });
       await keepText(accountId, claim.id, text);
       return text;
     });
   };
 }
 
+type Making = { call: Parameters<RunOnce>[1]; leaseMs: number; renew: () => Promise<unknown> };
+
 /** Makes it, and says meanwhile that it is being made. */
 async function make(
   { db, box }: OnceDeps,
   claim: Claim,
-  { call, leaseMs }: { call: Parameters<RunOnce>[1]; leaseMs: number },
+  { call, leaseMs, renew }: Making,
 ): Promise<string> {
   let isKept = false;
   const keep: Keep<object> = async (tx, made) => {
@@ -132,7 +138,7 @@ async function make(
   };
   let renewing: Promise<unknown> = Promise.resolve();
   const timer = setInterval(() => {
-    renewing = renewing.then(() => renewClaim(db, claim)).catch(ignore);
+    renewing = renewing.then(renew).catch(ignore);
   }, leaseMs / 3);
   try {
     const text = await call((work) => work(keep));

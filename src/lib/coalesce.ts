@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
@@ -26,6 +27,8 @@ export function coalesce<K, V>(options: CoalesceOptions<K, V>): Coalesced<K, V> 
   let waiting = new Map<K, Waiting<V>>();
   let running = 0;
   let scheduled = false;
+  // What one query finds is for many: none of those who ask is the one for whom it is made.
+  const asNobody = AsyncLocalStorage.snapshot();
 
   function find(key: K): Promise<V | null> {
     const known = waiting.get(key);
@@ -40,10 +43,12 @@ export function coalesce<K, V>(options: CoalesceOptions<K, V>): Coalesced<K, V> 
   function schedule(): void {
     if (scheduled || running >= parallel) return;
     scheduled = true;
-    setImmediate(() => {
-      scheduled = false;
-      start();
-    });
+    asNobody(() =>
+      setImmediate(() => {
+        scheduled = false;
+        start();
+      }),
+    );
   }
 
   function start(): void {

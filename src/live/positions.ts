@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Sql } from '../db/sql.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
 import type { StreamPosition } from '../streams/position.ts';
@@ -25,6 +26,8 @@ export function createPositions(
   keptMs: number,
 ): Positions {
   const kept: ReadPosition[] = [];
+  // They are for the streams of all accounts, whichever came first.
+  const asNobody = AsyncLocalStorage.snapshot();
 
   async function read(): Promise<ReadPosition> {
     const fromMs = monotonicClock();
@@ -39,7 +42,7 @@ export function createPositions(
     read,
     findBefore: (beforeMs) => kept.findLast(({ toMs }) => toMs <= beforeMs),
     follow(onError) {
-      const timer = setInterval(() => void read().catch(onError), everyMs);
+      const timer = setInterval(() => void asNobody(read).catch(onError), everyMs);
       return () => clearInterval(timer);
     },
   };

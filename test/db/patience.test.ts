@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { withPatience, withTimeout } from '../../src/db/patience.ts';
+import { createPatience, withTimeout } from '../../src/db/patience.ts';
+import { shareOut } from '../../src/db/shares.ts';
 import { startProxy } from '../faults/proxy.ts';
 import type { Proxy } from '../faults/proxy.ts';
 import { openTestDatabase, testDatabase } from '../support/database.ts';
@@ -21,7 +22,8 @@ beforeAll(async () => {
   const [pinger, db] = [open(1), open(2)];
   opened = [pinger, db];
   const ping = () => withTimeout(pinger.query('select 1'), 2_000);
-  patient = withPatience(db, { patienceMs, ping });
+  const wait = createPatience({ patienceMs, ping });
+  patient = shareOut(db, { connections: 2, wait, turnMs: 20_000 }).db;
 });
 afterAll(async () => {
   await proxy.close();

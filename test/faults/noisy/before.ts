@@ -7,6 +7,8 @@ export type Before = {
   replaceProfiles(purposes: object[]): Promise<void>;
   /** Devices of names of this many characters. */
   addDevices(count: number, nameLength: number): Promise<void>;
+  /** Closed alarms of its devices, in turn. */
+  addClosedAlarms(count: number): Promise<void>;
   raiseQuota(quota: string, value: number): Promise<void>;
   /** Measurements of a device's sense, one a second, up to now. */
   addMeasurements(deviceUuid: string, count: number): Promise<void>;
@@ -35,6 +37,21 @@ export function createBefore({ databaseUrl, account: { email } }: Enemy): Before
          )
          insert into device_state (device_id) select id from added`,
         [count, nameLength],
+      ),
+    addClosedAlarms: (count) =>
+      run(
+        `with numbered as (
+           select d.*, row_number() over (order by d.id) - 1 as n
+             from device d join account a on a.id = d.account_id and a.email_normal = $1
+         )
+         insert into alarm
+           (account_id, device_id, device_uuid, p_id, pu_id, st_id, ev_id, tells, is_reported, is_global, since_at,
+            last_firing_at, event, actions, s_ids, closed_at, closed_by)
+         select d.account_id, d.id, d.uuid, '', 1, 1, 1, 'alarm', false, false, now() - i * interval '1 min',
+                now() - i * interval '1 min', '{}', '{}', '{}', now() - i * interval '30 s', 'cleared'
+           from generate_series(1, $2::integer) i
+           join numbered d on d.n = i % (select count(*) from numbered)`,
+        [count],
       ),
     raiseQuota: (quota, value) =>
       run(

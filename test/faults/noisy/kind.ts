@@ -17,4 +17,6 @@ export type NoisyKind = {
   quotaBytes?: (seconds: number) => number;
   /** Memory that what the account may have open takes, MB, where it is more than what is usual. */
   memoryMb?: number;
+  /** What others' lists may take, p99 in ms, none of them failing; absent: it is only shown. */
+  readMs?: number;
 };

@@ -32,6 +32,7 @@ import { loginStorm } from './kinds/login-storm.ts';
 import { largePackets } from './kinds/large-packets.ts';
 import { longLists } from './kinds/long-lists.ts';
 import { manyAddresses } from './kinds/many-addresses.ts';
+import { changesAtOnce, listsAtOnce } from './kinds/many-at-once.ts';
 import { manyDevices } from './kinds/many-devices.ts';
 import { manyPurposes } from './kinds/many-purposes.ts';
 import { manySenses } from './kinds/many-senses.ts';
@@ -149,6 +150,8 @@ export const kinds: NoisyKind[] = [
   apiKeys,
   slowExports,
   forgottenPasswords,
+  listsAtOnce,
+  changesAtOnce,
 ];
 
 /** Throws when there is none of that name. */

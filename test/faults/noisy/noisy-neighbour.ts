@@ -57,6 +57,7 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
           grownBytes: Math.max(0, after - before - Math.max(0, others)),
           quotaBytes: kind.quotaBytes?.(awaySeconds) ?? 0,
           memoryMb: kind.memoryMb,
+          readMs: kind.readMs,
         });
       } finally {
         await noise.close();

@@ -1,0 +1,163 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { readOptionsOrExit } from '../src/cli/read-options.ts';
+import { startThrowAwayCluster } from '../test/support/cluster.ts';
+import { call } from './api.ts';
+import { startBenchDatabase, withClient } from './database.ts';
+import { numberOf } from './options.ts';
+import { createReleases } from './releases.ts';
+import { requestsOf, untimed, type RouteRequest } from './routes/requests.ts';
+import { openBigAccount } from './routes/fill.ts';
+import { startBenchService } from './service.ts';
+
+const usage = `Usage: npx node bench/routes.ts [options]
+
+Asks every route of the reference in the name of an account that has much of everything, one request at a time, and
+prints how long the answers took. Ends with 1 where a p99 is above --most, or a route is neither asked nor excepted.
+
+  --database URL  An empty database, or one that an earlier run has filled. Default: one of its own, which is removed.
+  --embedded      Its own is of the PostgreSQL that the service brings along, not TimescaleDB.
+  --devices N     Devices of the account (default 10000).
+  --alarms N      Closed alarms (default 2000000).
+  --rounds N      How often each is asked (default 100).
+  --most MS       The bound of p99 (default 300).
+  --only TEXT     Only requests that have it in their name.
+  --reads         Adds how many rows and index entries the database looked at for each; a second more for each request.`;
+
+const flags = {
+  database: { type: 'string' },
+  embedded: { type: 'boolean', default: false },
+  devices: { type: 'string' },
+  alarms: { type: 'string' },
+  rounds: { type: 'string' },
+  most: { type: 'string' },
+  only: { type: 'string', default: '' },
+  reads: { type: 'boolean', default: false },
+} as const;
+
+const options = readOptionsOrExit(usage, flags, (values) => ({
+  ...values,
+  devices: numberOf('devices', values.devices, 10_000),
+  alarms: numberOf('alarms', values.alarms, 2_000_000),
+  rounds: numberOf('rounds', values.rounds, 100),
+  most: numberOf('most', values.most, 300),
+}));
+
+/** A database may be used by several runs. */
+const secret = 'a secret of the bench, which is long enough';
+
+const releases = createReleases();
+try {
+  process.exitCode = (await measure()) ? 0 : 1;
+} finally {
+  await releases.downTo(0);
+}
+
+async function measure(): Promise<boolean> {
+  const databaseUrl = options.database ?? (await ownDatabase());
+  const service = await startBenchService({ databaseUrl, redisUrl: null, secret });
+  releases.defer(() => service.stop());
+  const { baseUrl } = service;
+  const account = await withClient(databaseUrl, (client) =>
+    openBigAccount(baseUrl, client, options),
+  );
+  const asked = await requestsOf(baseUrl, account);
+  const left = await listLeft(baseUrl, asked);
+  let slow = 0;
+  for (const request of asked) {
+    if (!request.name.includes(options.only)) continue;
+    const before = await rowsRead(databaseUrl);
+    const { times, status, failed } = await timeAll(baseUrl, account.token, request);
+    const reads = ((await rowsRead(databaseUrl)) - before) / (times.length + 1);
+    const [p50, p99] = [0.5, 0.99].map((part) => at(times, part));
+    const isSlow = (p99 ?? 0) > options.most;
+    if (isSlow || failed !== '') slow += 1;
+    const row = [p50 ?? 0, p99 ?? 0].map((ms) => ms.toFixed(1).padStart(8)).join(' | ');
+    const all = options.reads ? `${row} | ${Math.round(reads).toString().padStart(9)}` : row;
+    console.log(`| ${request.name.padEnd(70)} | ${status} | ${all} |${isSlow ? ' !' : ''}`);
+    if (failed !== '') console.log(failed);
+  }
+  for (const route of left) console.log(`Not asked: ${route}`);
+  // What was registered here: another run finds the account as it was.
+  await withClient(databaseUrl, (client) =>
+    client.query("delete from device where name = 'Meter'"),
+  );
+  return slow === 0 && left.length === 0;
+}
+
+async function ownDatabase(): Promise<string> {
+  if (options.embedded) {
+    const cluster = await startThrowAwayCluster({ durable: true });
+    releases.defer(() => cluster.remove());
+    return cluster.url();
+  }
+  const database = await startBenchDatabase();
+  releases.defer(() => database.remove());
+  return database.createEmpty('routes');
+}
+
+/** What the database has looked at so far; its processes say so once a second. */
+async function rowsRead(databaseUrl: string): Promise<number> {
+  if (!options.reads) return 0;
+  await delay(1_100);
+  return withClient(databaseUrl, async (client) => {
+    const { rows } = await client.query<{ read: string }>(
+      'select tup_returned as read from pg_stat_database where datname = current_database()',
+    );
+    return Number(rows[0]?.read);
+  });
+}
+
+/** Routes of the reference that nothing here asks, and that no reason excepts. */
+async function listLeft(baseUrl: string, asked: RouteRequest[]): Promise<string[]> {
+  const { paths } = await call<{ paths: Record<string, object> }>(
+    baseUrl,
+    'GET',
+    '/v2/openapi.json',
+  );
+  const known = new Set([...asked.map(({ route }) => route), ...Object.keys(untimed)]);
+  return Object.entries(paths)
+    .flatMap(([path, operations]) =>
+      Object.keys(operations).map((method) => `${method.toUpperCase()} ${path}`),
+    )
+    .filter((route) => !known.has(route));
+}
+
+/** Sorted, ms, to the end of the answer. One that changes something is prepared, unmeasured, before each time. */
+async function timeAll(baseUrl: string, token: string, request: RouteRequest) {
+  const times: number[] = [];
+  let status = 0;
+  let failed = '';
+  const [method = 'GET'] = request.route.split(' ');
+  for (let n = -1; n < (request.rounds ?? options.rounds); n += 1) {
+    const { path, body } = await request.make(n + 1);
+    const since = performance.now();
+    const answer = await fetch(baseUrl + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${request.token ?? token}`,
+        'content-type': request.type ?? 'application/json',
+        ...request.headers,
+      },
+      ...(body === undefined ? {} : { body }),
+    });
+    if (request.isFirstByte) {
+      await answer.body?.getReader().read();
+      times.push(performance.now() - since);
+      await answer.body?.cancel().catch(() => undefined);
+    } else {
+      const text = await answer.text();
+      times.push(performance.now() - since);
+      if (!answer.ok) failed = text;
+    }
+    status = answer.status;
+    // The first fills caches.
+    if (n < 0) times.length = 0;
+  }
+  times.sort((a, b) => a - b);
+  return { times, status, failed };
+}
+
+/** The value below which that part of them lies. */
+function at(sorted: number[], part: number): number {
+  return sorted[Math.min(sorted.length, Math.ceil(sorted.length * part)) - 1] ?? 0;
+}

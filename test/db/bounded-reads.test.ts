@@ -1,0 +1,198 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { listAlarms, type AlarmFilter } from '../../src/alarms/queries.ts';
+import { removeContacts } from '../../src/contacts/queries.ts';
+import type { Database } from '../../src/db/database.ts';
+import type { Sql } from '../../src/db/sql.ts';
+import { findDevices } from '../../src/devices/find-devices.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
+
+/** A node of `explain (analyze, buffers, format json)`, as far as it is looked at. */
+type Node = {
+  'Relation Name'?: string;
+  'Actual Loops': number;
+  'Actual Rows': number;
+  'Rows Removed by Filter'?: number;
+  'Shared Hit Blocks': number;
+  'Shared Read Blocks': number;
+  Plans?: Node[];
+};
+
+const manyAlarms = 20_000;
+const siteDevices = 30;
+
+describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
+  let database: TestDatabase;
+  let db: Database;
+  let accountId: number;
+  let uuids: string[];
+
+  beforeAll(async () => {
+    database = await testDatabase(kind);
+    ({ db } = database);
+    accountId = await addAccount('many');
+    uuids = await addDevices(accountId);
+    // Three in four are of the first device, which has no label; the others in turn. One in ten is open still.
+    await db.query(
+      `with numbered as (
+         select d.*, row_number() over (order by d.id) - 1 as n from device d where account_id = $1)
+       insert into alarm
+         (account_id, device_id, device_uuid, p_id, pu_id, st_id, ev_id, tells, is_reported, is_global, since_at,
+          last_firing_at, event, actions, s_ids, closed_at, closed_by)
+       select $1, d.id, d.uuid, '', 1, 1, i, 'alarm', false, false, now(), now(), '{}', '{}', '{}',
+              case when i % 10 = 0 then null else now() end, case when i % 10 = 0 then null else 'cleared' end
+         from generate_series(1, $2::integer) i
+         join numbered d
+           on d.n = case when i <= $2::integer - 300 or i % 4 > 0 then 0 else 1 + (i / 4) % ${siteDevices + 1} end
+        order by i`,
+      [accountId, manyAlarms],
+    );
+    await db.query(
+      `insert into notification (account_id, device_id, kind, recipient, title, body, engine, state, contact_id)
+       select $1, (select id from device where uuid = $2), 'webhook', 'x', '', '', '{}',
+              case when i % 5000 = 0 then 'planned' when i % 5000 = 1 then 'queued' else 'sent' end,
+              1 + i % 50
+         from generate_series(1, $3::integer) i`,
+      [accountId, uuids[0], manyAlarms],
+    );
+    await db.query('vacuum analyze');
+  });
+  afterAll(() => database?.drop());
+
+  async function addAccount(name: string): Promise<number> {
+    const { rows } = await db.query<{ id: number }>(
+      `insert into account (email, email_normal, password_hash) values ($1, $1, '') returning id`,
+      [`${name}@example.com`],
+    );
+    return rows[0]?.id ?? 0;
+  }
+
+  /** The first without a label, one alone with its own, the others of a site; with configurations of 60 kB. */
+  async function addDevices(owner: number): Promise<string[]> {
+    const { rows } = await db.query<{ uuid: string }>(
+      `with added as (
+         insert into device (account_id, connector_id, name, labels, configuration)
+         select $1, 1, 'Meter ' || n,
+                case when n = 0 then '{}' when n = 1 then array['alone'] else array['site'] end,
+                json_build_object('device', json_build_object('serial', 'Serial ' || n), 'x',
+                  (select string_agg(md5(n || ' ' || i), '') from generate_series(1, 2000) i))
+           from generate_series(0, $2::integer) n
+         returning id, uuid
+       ), states as (insert into device_state (device_id) select id from added)
+       select uuid from added order by id`,
+      [owner, siteDevices + 1],
+    );
+    return rows.map(({ uuid }) => uuid);
+  }
+
+  /** What the last statement of `work` does, by the database. */
+  async function planOf(work: (sql: Sql) => Promise<unknown>): Promise<Node> {
+    let last: [string, unknown[]] = ['', []];
+    const watched = {
+      query: (text: string, values: unknown[]) => {
+        last = [text, values];
+        return db.query(text, values);
+      },
+    } as unknown as Sql;
+    await work(watched);
+    const { rows } = await db.query<{ 'QUERY PLAN': { Plan: Node }[] }>(
+      `explain (analyze, buffers, timing off, format json) ${last[0]}`,
+      last[1],
+    );
+    return rows[0]?.['QUERY PLAN'][0]?.Plan as Node;
+  }
+
+  function rowsOf(node: Node, table: string): number {
+    const below = (node.Plans ?? []).reduce((sum, each) => sum + rowsOf(each, table), 0);
+    if (node['Relation Name'] !== table) return below;
+    const each = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0);
+    return below + each * node['Actual Loops'];
+  }
+
+  const filters: [string, Partial<AlarmFilter>][] = [
+    ['a label that no device has', { label: 'nobody' }],
+    ['a label of one device', { label: 'alone' }],
+    ['a label of many', { label: 'site' }],
+    ['a label of many, closed', { label: 'site', state: 'closed' }],
+    ['a key of a label', { within: ['alone', 'other'] }],
+    ['a key of a label that no device has', { within: ['other'] }],
+    ['a key and a label that exclude each other', { within: ['alone'], label: 'site' }],
+    ['a device without the label', { label: 'site', deviceUuid: 'first' }],
+    [
+      'a device out of reach of the key',
+      { within: ['site'], deviceUuid: 'first', state: 'closed' },
+    ],
+  ];
+
+  it.each(filters)('a page of alarms reads no more of them than its bound: %s', async (_, of) => {
+    const filter = whole(of);
+    const plan = await planOf((sql) => listAlarms(sql, filter));
+    // An entry of each device, a page of each of so many devices, and the page itself.
+    const bound = siteDevices * (1 + filter.limit) + 3 * filter.limit;
+    expect(rowsOf(plan, 'alarm')).toBeLessThanOrEqual(bound);
+  });
+
+  it.each([
+    ...filters,
+    ['open ones of a label', { label: 'site', state: 'open' }],
+    ['one device', { deviceUuid: 'second' }],
+    ['all', {}],
+  ] as [string, Partial<AlarmFilter>][])(
+    'pages of alarms have all that fit, the newest first: %s',
+    async (_, of) => {
+      const filter = whole(of);
+      const found: number[] = [];
+      for (let beforeId: number | undefined; found.length < 400;) {
+        const page = await listAlarms(db, { ...filter, beforeId });
+        found.push(...page.map(({ alarm }) => alarm.alarmId));
+        if (page.length < filter.limit) break;
+        beforeId = found.at(-1);
+      }
+      const { rows } = await db.query<{ id: number }>(
+        `select a.id from alarm a join device d on d.id = a.device_id
+        where a.account_id = $1 and ($2::text is null or $2 = any(d.labels))
+          and ($3::text[] is null or d.labels && $3) and ($4::uuid is null or d.uuid = $4)
+          and ($5::text is null or ($5 = 'closed') = (a.closed_at is not null))
+        order by a.id desc limit $6`,
+        [accountId, filter.label, filter.within, filter.deviceUuid, filter.state, found.length + 1],
+      );
+      const expected = rows.map(({ id }) => id);
+      expect(found).toEqual(found.length < 400 ? expected : expected.slice(0, found.length));
+    },
+  );
+
+  function whole(of: Partial<AlarmFilter>): AlarmFilter {
+    const places: Record<string, string | undefined> = { first: uuids[0], second: uuids[1] };
+    const deviceUuid = of.deviceUuid && places[of.deviceUuid];
+    return { accountId, within: null, limit: 20, ...of, deviceUuid };
+  }
+
+  it('the device of another account is not looked into', async () => {
+    const stranger = await addAccount('stranger');
+    const filter = { ...whole({}), accountId: stranger, deviceUuid: uuids[0] };
+    expect(await listAlarms(db, filter)).toEqual([]);
+    expect(rowsOf(await planOf((sql) => listAlarms(sql, filter)), 'alarm')).toBe(0);
+  });
+
+  it('a search reads names and serial numbers, and no configuration', async () => {
+    const filter = { accountId, labels: null, nowTs: Date.now(), intermittent: [] };
+    const search = (text: string) => (sql: Sql) =>
+      findDevices(sql, { ...filter, search: text }, 10);
+    expect(await search('serial 31')(db)).toMatchObject([{ uuid: uuids[31], serial: 'Serial 31' }]);
+    const plan = await planOf(search('zzz'));
+    // A configuration has ten pages or so.
+    expect(plan['Shared Hit Blocks'] + plan['Shared Read Blocks']).toBeLessThan(siteDevices * 4);
+  });
+
+  it('the removal of contacts reads what waits for them, and not the messages of all', async () => {
+    const plan = await planOf((sql) => removeContacts(sql, [1, 2], Date.now()));
+    expect(rowsOf(plan, 'notification')).toBeLessThan(20);
+    const { rows } = await db.query<{ state: string; reason: string | null }>(
+      `select state, reason from notification where contact_id in (1, 2) and state <> 'sent'
+        order by id limit 2`,
+    );
+    expect(rows).toEqual([
+      { state: 'failed', reason: 'contact-gone' },
+      { state: 'failed', reason: 'contact-gone' },
+    ]);
+  });
+});
