@@ -1,3 +1,4 @@
+import { unescape } from 'node:querystring';
 import type { Context } from 'koa';
 import { z } from 'zod';
 import type { Problem } from '../errors.ts';
@@ -35,7 +36,7 @@ const longestHeader = 2_000;
  * `X-Warnings`: a list of `{ path, message }` in JSON. A time in seconds is told in it on every route.
  */
 export function readQuery(ctx: Context, route: Route): unknown {
-  const problems = findUnreadable(ctx);
+  const problems = findUnreadable(ctx, route);
   if (problems.length > 0) throw invalid(problems);
   if (ctx.querystring === '') return route.query ? {} : undefined;
   const unknown = isInterface(route) ? findUnknown(ctx, route) : [];
@@ -49,12 +50,17 @@ export function readQuery(ctx: Context, route: Route): unknown {
 /** Pages for people get what mail programs and searches append. */
 const isInterface = ({ path }: Route) => /^\/v\d\//.test(path);
 
-function findUnreadable(ctx: Context): Problem[] {
+/** Of what the route does not know there is nothing to be read. */
+function findUnreadable(ctx: Context, route: Route): Problem[] {
+  const known = knownOf(route);
   const problems = Object.entries(ctx.query)
     .filter(([, value]) => !isStorable(String(value)))
     .map(([path]) => ({ path, message: 'is not valid text' }));
-  for (const part of ctx.querystring.split('&').filter((one) => !isPercentEncodedUtf8(one)))
-    problems.push({ path: part.split('=', 1)[0] ?? '', message: 'is not percent-encoded UTF-8' });
+  for (const part of ctx.querystring.split('&').filter((one) => !isPercentEncodedUtf8(one))) {
+    const path = unescape(part.split('=', 1)[0] ?? '');
+    if (known === null || known.includes(path))
+      problems.push({ path, message: 'is not percent-encoded UTF-8' });
+  }
   return problems;
 }
 

@@ -154,7 +154,7 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     ['label=a&purpose=one', 'purpose'],
     ['label=a&state=1', 'state'],
     ['label=a&order=up', 'order'],
-    ['label=a&limit=5', ''],
+    ['label=a&limit=5', 'limit'],
   ])('refuses "%s", and says which parameter is wrong', async (query, path) => {
     const device = await app.newDevice(history.db);
     const response = await ask(device.accountId, query);

@@ -132,7 +132,7 @@ describe('a body', () => {
     });
     expect(answer.status).toBe(400);
     expect((answer.body as { errors: unknown }).errors).toEqual([
-      { path: '%73tart', message: 'is not percent-encoded UTF-8' },
+      { path: 'start', message: 'is not percent-encoded UTF-8' },
     ]);
   });
 

@@ -61,7 +61,7 @@ test.each(taking.map(({ path }) => path))('POST %s answers a repetition the same
   const { timestamp: _first, ...made } = first.body;
   const { timestamp: _other, ...madeAgain } = other.body;
   if (path !== '/v2/accounts/contacts/test') expect(madeAgain).not.toEqual(made);
-  const misused = await ask(service.url, { ...asked, path: `${asked.path}?x=1` });
+  const misused = await ask(service.url, { ...asked, body: { ...(body as object), more: 1 } });
   expect(misused.status).toBe(422);
   expect(misused.body['type']).toBe('urn:sensorium:error:key-reused');
 });
