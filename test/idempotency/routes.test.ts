@@ -61,7 +61,12 @@ test.each(taking.map(({ path }) => path))('POST %s answers a repetition the same
   const { timestamp: _first, ...made } = first.body;
   const { timestamp: _other, ...madeAgain } = other.body;
   if (path !== '/v2/accounts/contacts/test') expect(madeAgain).not.toEqual(made);
-  const misused = await ask(service.url, { ...asked, body: { ...(body as object), more: 1 } });
+  const another = path === '/v2/accounts/keys' ? '/v2/purposes' : '/v2/accounts/keys';
+  const misused = await ask(service.url, {
+    ...asked,
+    path: another,
+    body: exampleOf(operations.get(`post ${another}`) as Operation, world).body,
+  });
   expect(misused.status).toBe(422);
   expect(misused.body['type']).toBe('urn:sensorium:error:key-reused');
 });
