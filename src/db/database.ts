@@ -83,6 +83,7 @@ export function openDatabase(options: DatabaseOptions): Database {
     // A server that stopped answering cannot cancel: give up on this side a little later.
     query_timeout: options.answerTimeoutMs ?? options.statementTimeoutMs + 1_000,
     types,
+    // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not say
     onConnect: rememberSession,
     ...(options.pipeline ? { pipeline: true } : {}),
   });
@@ -128,7 +129,7 @@ export function openDatabase(options: DatabaseOptions): Database {
 const sessions = new WeakMap<object, string>();
 
 async function rememberSession(client: pg.ClientBase): Promise<void> {
-  sessions.set(client, await findSessionKey(client as Sql));
+  sessions.set(client, await findSessionKey(client));
 }
 
 /**
