@@ -44,8 +44,11 @@ const noClients = (): Clients => ({ strangers: emptyNetwork(), known: emptyNetwo
 
 /** What is closed at once, as a part of all: who has to look for the largest network does so rarely. */
 const batchShare = 1 / 64;
-/** Where nobody can make way, so many find no place before it is looked again: a look goes through all connections. */
-const refusedUnlooked = 64;
+/**
+ * A look goes through all connections. Where it found nobody who can make way, one is refused without a look for each so
+ * many of them, so that a refusal never costs more than a look through these.
+ */
+const looksAtOnce = 512;
 
 /**
  * The connections that a process may have open. Where a listener has no place left, connections on which nothing is
@@ -129,7 +132,7 @@ export class ConnectionPlaces {
       place.leave();
     }
     if (going.length > 0) this.#options.onFull?.(listener, 'closed', going.length);
-    else this.#unlooked[listener] = refusedUnlooked;
+    else this.#unlooked[listener] = Math.floor(this.#counts[listener] / looksAtOnce);
     return !this.#isFull(listener);
   }
 
