@@ -31,6 +31,7 @@ const watched: QuotaName[] = [
   'profiles',
   'profileBytesTotal',
   'contacts',
+  'pushTokens',
   'keys',
   'eventsPerDay',
   'messagesPerDay',
@@ -58,6 +59,8 @@ export async function listNear(
            ('profiles', profiles), ('profileBytesTotal', profile_bytes)) as v (quota, used)
         union all
         select account_id, 'contacts', count(*) from contact group by account_id
+        union all
+        select account_id, 'pushTokens', count(*) from push_token group by account_id
         union all
         select account_id, 'keys', count(*) from api_key group by account_id
         union all

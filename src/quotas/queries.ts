@@ -40,6 +40,7 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
                  (select count(*) from device d join presence p on p.device_id = d.id
                    where d.account_id = a.id and p.connected),
                'contacts', (select count(*) from contact where account_id = a.id),
+               'pushTokens', (select count(*) from push_token where account_id = a.id),
                'keys', (select count(*) from api_key where account_id = a.id),
                'jobs', (select count(*) from job where account_id = a.id and state = 'running'),
                'idempotencyKeys',
