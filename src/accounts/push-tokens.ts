@@ -8,7 +8,7 @@ import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { MessageResponse, timestamp, uuidParam } from '../http/schema.ts';
+import { exampleIds, MessageResponse, timestamp } from '../http/schema.ts';
 import { quotaExceeded } from '../quotas/exceeded.ts';
 import { accountGone } from '../quotas/queries.ts';
 import type { Sessions } from '../sessions/sessions.ts';
@@ -40,11 +40,14 @@ const NewPushToken = z.object({
 type NewPushToken = z.infer<typeof NewPushToken>;
 
 /** Made of the token itself: an app that lost it gets it again by adding its token again. */
-const tokenId = z.guid().meta({ example: 'f2ca1bb6-c7e9-07d0-6daf-e4687e579fce' });
+const tokenId = z
+  .string()
+  .regex(/^[0-9a-f]{32}$/)
+  .meta({ example: exampleIds.pushToken });
 
 const PushTokenEntry = z
   .object({
-    id: tokenId,
+    tokenId,
     token: z.string().meta({ description: 'Its last characters, by which it is recognised.' }),
     name: z.string().optional(),
     sessionId: z
@@ -60,9 +63,9 @@ const PushTokenEntry = z
 
 const tag = 'Push tokens';
 const path = '/v2/accounts/push-tokens';
-const pathOfOne = `${path}/{id}`;
+const pathOfOne = `${path}/{tokenId}`;
 const OneToken = z.object({
-  id: uuidParam.meta({ example: 'f2ca1bb6-c7e9-07d0-6daf-e4687e579fce' }),
+  tokenId,
 });
 
 export function pushTokenRoutes(deps: PushTokenDeps): Route[] {
@@ -82,15 +85,15 @@ export function pushTokenRoutes(deps: PushTokenDeps): Route[] {
       errors: [403],
       body: NewPushToken,
       example: { token: 'b1946ac92492d2347c6235b4d2611184', name: "Ada's telephone" },
-      response: z.object({ id: tokenId, timestamp, warnings: SomeWarnings }),
+      response: z.object({ tokenId, timestamp, warnings: SomeWarnings }),
       warnOf: warnOfUnknownTo(NewPushToken, PushTokenEntry),
       handler: async ({ account, body, request, once, warnings }) => {
         const { accountId, sessionId } = account;
-        return once<{ id: string; timestamp: number }>((keep) =>
+        return once<{ tokenId: string; timestamp: number }>((keep) =>
           db.transaction(async (tx) => {
             const by = doneBy(account, request);
-            const id = await addToken(tx, deps, { accountId, sessionId }, body, by);
-            const answer = { id, timestamp: request.now(), ...sayWarnings(warnings) };
+            const added = await addToken(tx, deps, { accountId, sessionId }, body, by);
+            const answer = { tokenId: added, timestamp: request.now(), ...sayWarnings(warnings) };
             await keep?.(tx, answer);
             return answer;
           }),
@@ -113,7 +116,7 @@ export function pushTokenRoutes(deps: PushTokenDeps): Route[] {
         const rows = await listTokens(db, accountId);
         const shown = rows.filter((row) => row.sessionId === null || live.has(row.sessionId));
         const pushTokens = shown.map((row) => ({
-          id: row.id,
+          tokenId: row.tokenId,
           token: `…${row.ending}`,
           ...(row.name === null ? {} : { name: row.name }),
           ...(row.sessionId === null ? {} : { sessionId: row.sessionId }),
@@ -133,7 +136,7 @@ export function pushTokenRoutes(deps: PushTokenDeps): Route[] {
       errors: [],
       params: OneToken,
       response: MessageResponse,
-      handler: async ({ account, params: { id }, request }) => {
+      handler: async ({ account, params: { tokenId: id }, request }) => {
         await removeTokens(db, account.accountId, id, doneBy(account, request));
         return { timestamp: request.now(), message: 'The push token was removed.' };
       },
@@ -156,9 +159,8 @@ export function pushTokenRoutes(deps: PushTokenDeps): Route[] {
   ];
 }
 
-/** A uuid made of a token: the first half of its SHA-256. */
-const idOf = (token: string) =>
-  `left(encode(sha256(convert_to(${token}, 'UTF8')), 'hex'), 32)::uuid`;
+/** What a token is called in paths: the first half of its SHA-256. */
+const idOf = (token: string) => `left(encode(sha256(convert_to(${token}, 'UTF8')), 'hex'), 32)`;
 
 async function addToken(
   tx: Sql,
@@ -198,7 +200,7 @@ async function addToken(
   );
   // Apps that add theirs at each start do nothing new.
   if (owner === sessionId) return id;
-  const details = { id, ...(name === null ? {} : { name }) };
+  const details = { tokenId: id, ...(name === null ? {} : { name }) };
   await insertEntry(tx, accountId, { kind: 'push-token-added', ...by, details });
   await onPushTokens?.(tx, accountId, by.ts);
   return id;
@@ -210,7 +212,7 @@ const apnWithout = (token: string) => `(
    where entry ->> 'token' is distinct from ${token})`;
 
 type TokenRow = {
-  id: string;
+  tokenId: string;
   /** As much of it as is shown. */
   ending: string;
   name: string | null;
@@ -231,7 +233,7 @@ async function listTokens(sql: Sql, accountId: number): Promise<TokenRow[]> {
           and not exists (select from push_token t where t.account_id = $1 and t.token = entry ->> 'token')
         group by 1
      )
-     select ${idOf('token')} as id, right(token, least(4, length(token) / 2)) as ending, name,
+     select ${idOf('token')} as "tokenId", right(token, least(4, length(token) / 2)) as ending, name,
             session_id as "sessionId", added_at as "addedTs"
        from all_tokens
       order by place, added_at desc, token`,
@@ -251,13 +253,13 @@ async function removeTokens(
     await tx.query('select from account where id = $1 for no key update', [accountId]);
     const ofSessions = await tx.query<{ token: string; name: string | null }>(
       `delete from push_token
-        where account_id = $1 and ($2::uuid is null or ${idOf('token')} = $2)
+        where account_id = $1 and ($2::text is null or ${idOf('token')} = $2)
        returning token, name`,
       [accountId, id],
     );
     const ofApn = await tx.query<{ removed: string[] }>(
       `with before as (
-         select entry, place, $2::uuid is null or ${idOf(`(entry ->> 'token')`)} = $2 as goes
+         select entry, place, $2::text is null or ${idOf(`(entry ->> 'token')`)} = $2 as goes
            from account
           cross join jsonb_array_elements(apn) with ordinality as e (entry, place)
           where id = $1
@@ -278,7 +280,7 @@ async function removeTokens(
     }
     const name = ofSessions.rows[0]?.name ?? null;
     const details: AuditDetails =
-      id === null ? { tokens: removed.size } : { id, ...(name === null ? {} : { name }) };
+      id === null ? { tokens: removed.size } : { tokenId: id, ...(name === null ? {} : { name }) };
     await insertEntry(tx, accountId, { kind: 'push-token-removed', ...by, details });
   });
 }

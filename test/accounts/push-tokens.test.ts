@@ -6,7 +6,7 @@ import { password, sessionStores, startLogins, type Logins } from './logins.ts';
 const path = '/v2/accounts/push-tokens';
 
 type Entry = {
-  id: string;
+  tokenId: string;
   token: string;
   name?: string;
   sessionId?: string;
@@ -58,7 +58,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     expect(await list(one)).toEqual(
       expect.arrayContaining([
         {
-          id: expect.any(String),
+          tokenId: expect.any(String),
           token: '…-one',
           name: 'Telephone 1',
           sessionId: own,
@@ -75,7 +75,9 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
   test('one is added again without a trace, and goes over to the session that adds it', async () => {
     const { email, token } = await app.newAccount();
     const first = await add(token, 'token-again', { name: 'mine' });
-    expect(await add(token, 'token-again')).toMatchObject({ body: { id: first.body['id'] } });
+    expect(await add(token, 'token-again')).toMatchObject({
+      body: { tokenId: first.body['tokenId'] },
+    });
     const entries = async () =>
       (await app.call('GET', '/v2/accounts/audit?kinds=push-token-added', { token })).body[
         'entries'
@@ -177,7 +179,7 @@ describe.each(sessionStores)('push tokens, with sessions in the %s', (kind) => {
     const { email, one } = await twoPhones();
     await putApn(one, ['token-put', 'token-set']);
     const idOf = async (ending: string) =>
-      (await list(one)).find(({ token }) => token === ending)?.id ?? '';
+      (await list(one)).find(({ token }) => token === ending)?.tokenId ?? '';
     for (const ending of ['…-put', '…-two'])
       expect(
         (await app.call('DELETE', `${path}/${await idOf(ending)}`, { token: one })).status,
