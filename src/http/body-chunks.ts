@@ -9,6 +9,12 @@ import type { Body } from './request.ts';
 /** Without a byte for so long a body has ended. Time in which nobody reads it does not count. */
 const stalledMs = 60_000;
 const chunkBytes = 65_536;
+/**
+ * How many bytes gzip may make of one, beyond the first `freeBytes`: the work is bounded by what was sent. A table of
+ * measurements shrinks to a fortieth at best; gzip can do a thousandth.
+ */
+const maxExpansion = 100;
+const freeBytes = 1_048_576;
 
 /**
  * Takes a body that is to be read as it comes, whatever its size. Throws `unsupported-type` unless it is of one
@@ -36,7 +42,9 @@ async function* readChunks(
 ): AsyncGenerator<Buffer> {
   const { req } = ctx;
   const isCompressed = encodingOf(ctx) === 'gzip';
-  const source: Readable = isCompressed ? req.pipe(createGunzip({ chunkSize: chunkBytes })) : req;
+  const gunzip = isCompressed ? req.pipe(createGunzip({ chunkSize: chunkBytes })) : null;
+  const source: Readable = gunzip ?? req;
+  let readBytes = 0;
   // Decompressed, a body is read from another stream, which does not hear that the client has gone.
   const end = new EarlyEnd();
   const onClose = () => {
@@ -52,6 +60,8 @@ async function* readChunks(
     for (;;) {
       const next = await end.orSooner(iterator.next(), longestMs);
       if (next.done === true) return;
+      readBytes += next.value.length;
+      if (gunzip && readBytes > freeBytes + gunzip.bytesWritten * maxExpansion) throw tooDense();
       yield next.value;
     }
   } catch (error) {
@@ -106,6 +116,11 @@ function describe(error: unknown, req: IncomingMessage, isCompressed: boolean): 
   return req.complete ? error : brokeOff(error);
 }
 
+const tooDense = () =>
+  new DomainError(
+    'invalid-input',
+    `The gzip of the body expands more than ${maxExpansion}-fold. Send it as it is, or in smaller parts.`,
+  );
 const encodingOf = (ctx: Context) => ctx.get('content-encoding').trim().toLowerCase();
 const unsupported = (message: string) => new DomainError('unsupported-type', message);
 const stops = () => new DomainError('unavailable', 'The service stops.');

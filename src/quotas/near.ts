@@ -20,8 +20,9 @@ export function levelOf(used: number | null, limit: number): QuotaLevel | null {
 export type NearQuota = { accountId: number; quota: QuotaName; used: number; limit: number };
 
 /**
- * What an account keeps, or may do in a day. What is counted by a process alone, or is gone a moment later
- * (requests, streams, exports), is not among it: nobody can do anything about it in time.
+ * What an account keeps, or may do in a day, and its connections, which grow with its fleet. What else is counted by a
+ * process alone, or is gone a moment later (requests, streams, exports), is not among it: nobody can do anything about
+ * it in time.
  */
 const watched: QuotaName[] = [
   'devices',
@@ -30,6 +31,7 @@ const watched: QuotaName[] = [
   'purposeBytes',
   'profiles',
   'profileBytesTotal',
+  'connections',
   'contacts',
   'pushTokens',
   'keys',
@@ -40,7 +42,7 @@ const watched: QuotaName[] = [
   'storedBytes',
 ];
 
-/** All of which 80 % and more are in use, of all accounts. Reads a row or a few of each account. */
+/** All of which 80 % and more are in use, of all accounts. Reads a few rows of each account, and the devices that are connected. */
 export async function listNear(
   sql: Sql,
   quotas: QuotaSettings,
@@ -57,6 +59,13 @@ export async function listNear(
            ('devicesPerDay', case when registrations_day = ${today} then registrations else 0 end),
            ('purposes', purposes), ('purposeBytes', purpose_bytes),
            ('profiles', profiles), ('profileBytesTotal', profile_bytes)) as v (quota, used)
+        union all
+        select account_id, 'connections', max(connected)
+          from (select d.account_id, count(*) as connected
+                  from presence p join device d on d.id = p.device_id
+                 where p.connected and d.account_id is not null
+                 group by d.account_id, p.connector_id) as c
+         group by account_id
         union all
         select account_id, 'contacts', count(*) from contact group by account_id
         union all

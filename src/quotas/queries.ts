@@ -24,7 +24,7 @@ const sent = (kind: 'account' | 'sms' | 'webhook') => `
   coalesce((select used from message_count
              where kind = '${kind}' and account_id = a.id and key = '' and day >= ${today}), 0)`;
 
-/** Null when the account is gone. `connections`: devices that are connected, to whatever process. */
+/** Null when the account is gone. `connections`: devices that are connected, at the connector that has most. */
 export async function findUsage(sql: Sql, accountId: number): Promise<Usage | null> {
   const { rows } = await sql.query<Usage>(
     `
@@ -37,8 +37,11 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
                'profiles', coalesce(u.profiles, 0),
                'profileBytesTotal', coalesce(u.profile_bytes, 0),
                'connections',
-                 (select count(*) from device d join presence p on p.device_id = d.id
-                   where d.account_id = a.id and p.connected),
+                 (select coalesce(max(c.connected), 0)
+                    from (select count(*) as connected
+                            from device d join presence p on p.device_id = d.id
+                           where d.account_id = a.id and p.connected
+                           group by p.connector_id) as c),
                'contacts', (select count(*) from contact where account_id = a.id),
                'pushTokens', (select count(*) from push_token where account_id = a.id),
                'keys', (select count(*) from api_key where account_id = a.id),

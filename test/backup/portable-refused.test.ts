@@ -1,4 +1,14 @@
-import { cp, readdir, readFile, truncate, writeFile } from 'node:fs/promises';
+import {
+  cp,
+  link,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  symlink,
+  truncate,
+  writeFile,
+} from 'node:fs/promises';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
@@ -74,6 +84,43 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
       `select from pg_tables where schemaname = current_schema()`,
     );
     expect(made).toEqual([]);
+  });
+
+  test('a link in a copy is refused, wherever it stands: a restore as root would read any file', async () => {
+    const target = await opened(emptyDatabase(kind));
+    const secretOf = (of: string) => join(of, 'secret');
+    const linked = mkdtempSync(join(dir, 'linked-'));
+    await cp(copyDir, linked, { recursive: true });
+    await writeFile(secretOf(linked), 'a secret that a link shows to whoever asks for it');
+    for (const file of ['measurement.copy.zst', 'portable.json', 'secret']) {
+      const path = join(linked, file);
+      // What it leads to is exactly what should be there.
+      await rename(path, `${path}.kept`);
+      await symlink(`${path}.kept`, path);
+      const restoring = async () => {
+        const read = await findPortableManifest(linked);
+        if (!read) throw new Error('no manifest');
+        const config = {
+          databaseUrl: target.url,
+          dataDir,
+          secret: 'another',
+          previousSecret: null,
+        };
+        await restorePortableCopy(config, linked, read);
+      };
+      await expect(restoring()).rejects.toThrow(`${path}: is a link or a special file`);
+      await rm(path);
+      await rename(`${path}.kept`, path);
+    }
+    const { rows: made } = await target.db.query(
+      `select from pg_tables where schemaname = current_schema()`,
+    );
+    expect(made).toEqual([]);
+    // Stores of backups share alike files so; whoever can make such a name could read the file already.
+    await rename(join(linked, 'measurement.copy.zst'), join(dir, `shared-${kind}`));
+    await link(join(dir, `shared-${kind}`), join(linked, 'measurement.copy.zst'));
+    await restoreInto(target.url, linked);
+    expect(await countRows(target.url)).toBe(rows * 0.9);
   });
 
   async function rewriteOne(file: string): Promise<void> {

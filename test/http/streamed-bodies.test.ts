@@ -93,6 +93,18 @@ test.each(['/whole', '/unread'])(
   },
 );
 
+test('gzip that expands more than a hundredfold is 400, and is not read to its end', async () => {
+  const at = read.length;
+  const { socket, text } = open('/streamed', 'text/csv', 'content-encoding: gzip\r\n');
+  const bytes = gzipSync(Buffer.alloc(100 * 2 ** 20, '\n'));
+  socket.write(`${bytes.length.toString(16)}\r\n`);
+  socket.write(bytes);
+  socket.write(`\r\n${last}`);
+  await expect.poll(text).toMatch(/^HTTP\/1\.1 400 .*expands more than 100-fold/s);
+  expect(read[at]?.length).toBeLessThan(30 * 2 ** 20);
+  socket.destroy();
+});
+
 test('one that breaks off is known to whoever reads it, packed or not', async () => {
   for (const [more, bytes] of [
     ['', Buffer.from('abc')],

@@ -231,6 +231,27 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     );
   });
 
+  test('empty lines count, wherever they stand, and cost next to nothing', async () => {
+    await newDevice();
+    const [header, line] = csvOf(...linesOf(uuid, 1, t0)).split('\n');
+    // They go over the borders of the pieces in which a body is read.
+    for (const [empty, count] of [
+      ['\n', 200_001],
+      ['\r\n', 100_003],
+    ] as const) {
+      const body = `${header}\n${empty.repeat(count)}x\n${line}${empty.repeat(7)}y`;
+      const answer = await own.import(body);
+      expect(answer).toMatchObject({ status: 200, rejected: 2 });
+      const numbers = answer.errors.map((error: { line: number }) => error.line);
+      expect(numbers).toEqual([count + 2, count + 10]);
+    }
+    expect(await own.import(`\n${header}\n${line}`)).toMatchObject({ status: 400 });
+    const packed = gzipSync(`${header}\n${'\n'.repeat(200_000_000)}`);
+    const answer = await own.import(packed, csv, { 'content-encoding': 'gzip' });
+    expect(answer.status).toBe(400);
+    expect(answer.detail).toContain('expands more than 100-fold');
+  });
+
   test('gzip that breaks off is 400, and says what is stored of it', async () => {
     await newDevice();
     const packed = gzipSync(csvOf(...linesOf(uuid, 60_000, t0 - 86_400_000)));

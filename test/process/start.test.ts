@@ -96,6 +96,28 @@ describe('the service on a machine with nothing else', () => {
     expect(await end(third, 'SIGINT')).toBe(0);
   });
 
+  it('warns of secrets that are short enough to be guessed, and takes them', async () => {
+    const env = { BROKER_HOOK_SECRET: 'x'.repeat(31), BRIDGE_SECRET: 'x'.repeat(32) };
+    const service = start({ DATA_DIR: dataDir, ...env });
+    const url = await urlOf(service);
+    const warned = service
+      .stdout()
+      .split('\n')
+      .filter((line) => line.includes('"secret.short"'))
+      .map((line) => JSON.parse(line) as Record<string, unknown>);
+    expect(warned).toMatchObject([{ variable: 'BROKER_HOOK_SECRET', advisedLength: 32 }]);
+    const asked = await fetch(`${url}/connector/authenticate`, {
+      method: 'POST',
+      headers: {
+        'Content-Type': 'application/json',
+        Authorization: `Bearer ${env.BROKER_HOOK_SECRET}`,
+      },
+      body: JSON.stringify({ username: 'x', password: 'y', clientid: 'z' }),
+    });
+    expect(asked.status).toBe(200);
+    expect(await end(service, 'SIGINT')).toBe(0);
+  });
+
   it('comes up and stops in order when it is asked to stop while it still starts', async () => {
     const early = start({ DATA_DIR: join(dir, 'early') });
     await early.printed(/"database\.created"/);

@@ -8,13 +8,19 @@ import {
   type NearQuota,
   type QuotaWatch,
 } from '../../src/quotas/near.ts';
+import { findUsage } from '../../src/quotas/queries.ts';
 import { QuotaSettings } from '../../src/quotas/settings.ts';
 import { useContacts } from '../notifications/contact-fixtures.ts';
 import * as given from '../notifications/fixtures.ts';
 import { startMailServer } from '../support/smtp.ts';
 
 const { db, closing, start } = useContacts();
-const quotas = QuotaSettings.parse({ ...defaults.quotas, devices: 10, storedBytes: 1_000_000 });
+const quotas = QuotaSettings.parse({
+  ...defaults.quotas,
+  devices: 10,
+  connections: 10,
+  storedBytes: 1_000_000,
+});
 const dayMs = 86_400_000;
 
 const watches: QuotaWatch[] = [];
@@ -131,6 +137,27 @@ describe('what nears its end', () => {
       },
       { kind: 'quota-near', actor: 'service', details: { quota: 'devices', used: 9, limit: 10 } },
     ]);
+  });
+
+  test('is told of connections by the connector that has most of them', async () => {
+    const connect = async (owner: given.Owner, connector: number, count: number) => {
+      for (let n = 0; n < count; n += 1)
+        await db().query(
+          `with made as (insert into device (account_id, connector_id, configuration)
+                         values ($1, $2, '{}') returning id)
+           insert into presence (device_id, connector_id, connected) select id, $2, $3 from made`,
+          [owner.accountId, connector, n < count - 1],
+        );
+    };
+    const [spread, dense] = [await givenAccount(0), await givenAccount(0)];
+    for (const connector of [71, 72, 73]) await connect(spread, connector, 4);
+    await connect(dense, 71, 9);
+    const { told, look, counts } = watch();
+    await look();
+    expect(told).toEqual([{ accountId: dense.accountId, near: [['connections', 8]] }]);
+    expect(counts().get('connections')).toEqual({ near: 1, 'used-up': 0 });
+    const usage = await findUsage(db(), spread.accountId);
+    expect(usage?.used.connections).toBe(3);
   });
 
   test('is told by one of several processes that look at once', async () => {

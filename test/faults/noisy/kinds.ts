@@ -26,6 +26,7 @@ import { heldBodies } from './kinds/held-bodies.ts';
 import { honestDiskFilling } from './kinds/honest-disk-filling.ts';
 import { farResumes } from './kinds/far-resumes.ts';
 import { hookSecrets } from './kinds/hook-secrets.ts';
+import { hooksHang } from './kinds/hooks-hang.ts';
 import { httpConnections } from './kinds/http-connections.ts';
 import { imports } from './kinds/imports.ts';
 import { loginStorm } from './kinds/login-storm.ts';
@@ -103,6 +104,7 @@ export const kinds: NoisyKind[] = [
   largePackets,
   deepJson,
   hookSecrets,
+  hooksHang,
   slowReader,
   purposesChurn,
   profileChurn,
