@@ -236,6 +236,7 @@ export const leftAlone: Readonly<Record<string, string>> = {
   'notification.unsent_day': fact,
   'profile.created_at': fact,
   'purpose.created_at': fact,
+  'push_token.added_at': fact,
   'removed_device.removed_at': 'It is removed at once, whatever the time.',
   'secret_check.noted_at': fact,
 };

@@ -44,6 +44,11 @@ export type SessionsDeps = {
   isDisabled?: (accountId: number) => boolean;
   /** A rule ended a session; for the audit trail. */
   onEnded?: (ended: EndedSession) => void;
+  /**
+   * Deletes what belonged to sessions that have ended (null: all of the account), before whoever ended them is
+   * answered. What it cannot delete goes with `forgetTokensOfEnded`.
+   */
+  release?: (accountId: number, sessionIds: string[] | null) => Promise<void>;
   /** A session ended before its time, or (without `sessionId`) all of an account's. */
   onRevoked: (revoked: { accountId: number; sessionId?: string }) => void;
 };
@@ -72,7 +77,7 @@ export type Sessions = {
 };
 
 export function createSessions(deps: SessionsDeps): Sessions {
-  const { store, keys, clock, onRevoked, onEnded, isDisabled } = deps;
+  const { store, keys, clock, onRevoked, onEnded, isDisabled, release } = deps;
   const tokens = createTokens(keys.accountTokens);
   /** A later time was written by a clock that was ahead: what began then would end only once time has come as far. */
   const latestTs = () => clock() + Math.max(0, deps.doubtSpanMs?.() ?? 0) + aheadMs;
@@ -103,6 +108,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       onRevoked({ accountId, sessionId });
       onEnded?.({ accountId, sessionId, reason: 'sessions-quota', address: null });
     }
+    if (ended.length > 0) await release?.(accountId, ended);
   };
   /** The session a token was signed for, while it lives. */
   const find = async (token: string, { evenExpired = false } = {}): Promise<Session> => {
@@ -153,6 +159,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       if (rotation.outcome === 'reused') {
         onRevoked({ accountId, sessionId });
         onEnded?.({ accountId, sessionId, reason: 'refresh-token-reused', address });
+        await release?.(accountId, [sessionId]);
       }
       throw noSession();
     },
@@ -175,13 +182,17 @@ export function createSessions(deps: SessionsDeps): Sessions {
 
     async revoke(accountId, sessionId) {
       const revoked = await store.revoke(accountId, sessionId);
-      if (revoked) onRevoked({ accountId, sessionId });
+      if (revoked) {
+        onRevoked({ accountId, sessionId });
+        await release?.(accountId, [sessionId]);
+      }
       return revoked;
     },
 
     async revokeAll(accountId) {
       await store.revokeAll(accountId);
       onRevoked({ accountId });
+      await release?.(accountId, null);
     },
   };
 }
