@@ -120,7 +120,7 @@ export async function startShared(
   };
   const clocks = given
     ? { ...given, believed: believe(given.clock), onClockMoved: () => undefined }
-    : await startClock({ db, log, releases, registry });
+    : await startClock({ config, db, log, releases, registry });
   const places = startPlaces({
     config,
     log: log.child({ component: 'service' }),
