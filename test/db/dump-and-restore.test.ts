@@ -141,13 +141,13 @@ describe.skipIf(binDir === null).each([
       });
 
     // The role without DDL runs the service, whose upkeep drops what is too old.
-    const log = await serve(asRole(fresh, 'sensorium_runs'), () =>
-      expect
+    const log = await serve(asRole(fresh, 'sensorium_runs'), async () => {
+      await expect
         .poll(async () => (await days(fresh.url('sensorium'))).map(({ val }) => val), {
           timeout: 30_000,
         })
-        .toEqual([40, 20, 1]),
-    );
+        .toEqual([40, 20, 1]);
+    });
     expect(log).not.toContain('permission denied');
   });
 });
