@@ -67,7 +67,7 @@ export async function openStorage(
   };
   const open = (maxConnections: number, options: Partial<DatabaseOptions> = {}) => {
     const database = openDatabase({ ...defaults, ...options, maxConnections });
-    releases.add('database connections', () => database.close());
+    releases.add('database connections', (withinMs) => database.close(withinMs));
     return database;
   };
   const openShared = (connections: number) => {

@@ -1,8 +1,20 @@
 import pg from 'pg';
 import { DomainError } from '../errors.ts';
+import { toError } from '../lib/thrown.ts';
+import { waitAtMost } from '../lib/wait.ts';
 import type { Sql } from './sql.ts';
-import { transaction, type Transaction, type TransactionOptions } from './transaction.ts';
-import { kindOf, stateOf, states } from './error-kind.ts';
+import {
+  transaction,
+  type Lender,
+  type Transaction,
+  type TransactionOptions,
+} from './transaction.ts';
+import { isUnavailable, kindOf, stateOf, states } from './error-kind.ts';
+import {
+  createGivenUpSessions,
+  findSessionKey,
+  type GivenUpSessions,
+} from './given-up-sessions.ts';
 import { failUnreplicated } from './pg-driver.ts';
 import { searchPathFor } from './schema-name.ts';
 import { optionsOf, sessionFormats, types } from './types.ts';
@@ -17,7 +29,11 @@ export type Database = Sql & {
    */
   confirmReads(): Promise<void>;
   pool: pg.Pool;
-  close(): Promise<void>;
+  /**
+   * Waits for what is under way, and closes the connections. Where that may take `withinMs` at most, what is still under
+   * way after half of it is ended in the server, so that no session is left there.
+   */
+  close(withinMs?: number): Promise<void>;
 };
 
 export type DatabaseOptions = {
@@ -67,6 +83,8 @@ export function openDatabase(options: DatabaseOptions): Database {
     // A server that stopped answering cannot cancel: give up on this side a little later.
     query_timeout: options.answerTimeoutMs ?? options.statementTimeoutMs + 1_000,
     types,
+    // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not say
+    onConnect: rememberSession,
     ...(options.pipeline ? { pipeline: true } : {}),
   });
   // The pool says that it is closed before its connections are: one that the server ends then is not lost.
@@ -83,10 +101,13 @@ export function openDatabase(options: DatabaseOptions): Database {
     if (isMissingTable(error)) options.onMissingTable?.();
     throw toDomain(error);
   };
+  const { connectionString, applicationName, connectTimeoutMs: answerMs } = options;
+  const givenUp = createGivenUpSessions({ connectionString, applicationName, answerMs });
+  const lender = lend(pool, givenUp);
   const query = ((text: string, values?: unknown[]) =>
-    pool.query(text, values).catch(rethrow)) as Sql['query'];
+    queryOnce(lender, text, values).catch(rethrow)) as Sql['query'];
   const runTransaction: Database['transaction'] = async (work, how) => {
-    const result = await transaction(pool, work, how).catch(rethrow);
+    const result = await transaction(lender, work, how).catch(rethrow);
     options.onCommitted?.();
     return result;
   };
@@ -95,8 +116,57 @@ export function openDatabase(options: DatabaseOptions): Database {
     pool,
     transaction: runTransaction,
     confirmReads: oneAfterAnother(() => runTransaction(async () => undefined)),
-    close: () => pool.end(),
+    async close(withinMs) {
+      const ended = pool.end();
+      const closed = givenUp.close();
+      if (withinMs !== undefined && !(await waitAtMost(ended, withinMs / 2))) lender.endAll();
+      await Promise.all([ended, closed]);
+    },
   };
+}
+
+/** By what a session of the server is named that has to be ended: see `GivenUpSessions`. */
+const sessions = new WeakMap<object, string>();
+
+async function rememberSession(client: pg.ClientBase): Promise<void> {
+  sessions.set(client, await findSessionKey(client));
+}
+
+/**
+ * Lends out connections. The place in the pool of one that is given up is free only when its session has ended in the
+ * server: there are never more sessions than the pool has places.
+ */
+function lend(pool: pg.Pool, givenUp: GivenUpSessions): Lender & { endAll(): void } {
+  const lent = new Set<pg.PoolClient>();
+  const end = (client: pg.PoolClient) => givenUp.end(sessions.get(client) ?? '');
+  return {
+    async take() {
+      const client = await pool.connect();
+      lent.add(client);
+      return client;
+    },
+    giveBack(client, broken) {
+      lent.delete(client);
+      if (broken && isUnavailable(broken)) void end(client).then(() => client.release(broken));
+      else client.release(broken);
+    },
+    endAll() {
+      for (const client of lent) void end(client);
+    },
+  };
+}
+
+async function queryOnce(lender: Lender, text: string, values?: unknown[]) {
+  const client = await lender.take();
+  let broken: Error | undefined;
+  try {
+    return await client.query(text, values);
+  } catch (error) {
+    if (isUnavailable(error)) broken = toError(error);
+    throw error;
+  } finally {
+    lender.giveBack(client, broken);
+  }
 }
 
 /** Whoever asks while the work is under way waits for the next one, together with all others who do. */

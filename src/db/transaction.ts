@@ -26,15 +26,24 @@ export type Committing = {
   readonly committed: Promise<unknown>;
 };
 
-/** A connection of the pool, kept until the last of the transactions on it has ended. */
+/** Whoever lends connections out. */
+export type Lender = {
+  take(): Promise<pg.PoolClient>;
+  /** `broken`: the error after which the connection cannot be used any more. */
+  giveBack(client: pg.PoolClient, broken?: Error): void;
+};
+
+/** A connection, kept until the last of the transactions on it has ended. */
 class SharedConnection {
   readonly client: pg.PoolClient;
+  readonly #lender: Lender;
   /** The error after which it cannot be used any more. */
   broken: Error | undefined;
   #users = 1;
 
-  constructor(client: pg.PoolClient) {
+  constructor(client: pg.PoolClient, lender: Lender) {
     this.client = client;
+    this.#lender = lender;
   }
 
   /** False where nobody uses it any more: it is the pool's again. */
@@ -45,7 +54,7 @@ class SharedConnection {
 
   leave(): void {
     this.#users -= 1;
-    if (this.#users === 0) this.client.release(this.broken);
+    if (this.#users === 0) this.#lender.giveBack(this.client, this.broken);
   }
 }
 
@@ -61,13 +70,13 @@ export const commit = `select pg_logical_emit_message(true, 'sensorium', ''); co
  * then as what it has written.
  */
 export async function transaction<T>(
-  pool: pg.Pool,
+  lender: Lender,
   work: (tx: Transaction) => Promise<T>,
   { behind, onCommitting }: TransactionOptions = {},
 ): Promise<T> {
   const shared = behind?.connection.join()
     ? behind.connection
-    : new SharedConnection(await pool.connect());
+    : new SharedConnection(await lender.take(), lender);
   const { client } = shared;
   const tx = transactionOn(client);
   let isCommitting = false;

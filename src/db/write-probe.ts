@@ -24,14 +24,14 @@ export type Blocker = { pid: number; application: string; user: string; state: s
 export type WriteProbe = {
   /** Tries a commit. Null where it returns; `unknown` where the server does not answer at all. */
   probe(): Promise<WriteTrouble | null | 'unknown'>;
-  /** Does not wait for a commit that hangs. */
+  /** Ends a commit that hangs. */
   close(): void;
 };
 
 export type WriteProbeDeps = {
   /**
-   * Opens one connection, which nothing else uses, and whose answers are waited for. A commit that waits for a standby
-   * keeps its session in the server also when nobody listens any more: given up each time, they would use up all.
+   * Opens one connection, which nothing else uses, and whose answers are waited for: what a commit waits for is looked up
+   * while it waits.
    */
   open: () => Database;
   /** Another connection, on which a statement that hangs is looked at. */
@@ -93,7 +93,7 @@ export function createWriteProbe({ open, look, patienceMs = 4_000 }: WriteProbeD
     if (waiting === undefined) return 'unknown';
     // The server waits for us, or its session has ended: what was sent on the connection has not arrived.
     if (waiting === null || waiting.event === 'ClientRead') {
-      void db.close();
+      void db.close(0);
       db = open();
       trying = null;
       return 'unknown';
@@ -116,7 +116,7 @@ export function createWriteProbe({ open, look, patienceMs = 4_000 }: WriteProbeD
         over.abort();
       }
     },
-    close: () => void db.close(),
+    close: () => void db.close(0),
   };
 }
 

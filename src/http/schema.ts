@@ -13,6 +13,7 @@ export const exampleIds = {
   profile: '6f1c1d5e-58a3-4a55-9a80-0a2a5d0a9c11',
   session: 'b3e1f0a2-4c5d-4e6f-8a7b-9c0d1e2f3a4b',
   key: '5a0c7e4d-2b1f-4d3c-9e8a-7f6b5c4d3e2f',
+  pushToken: 'f2ca1bb6c7e907d06dafe4687e579fce',
   job: '9e107d9d-372b-4a6b-8c1f-3d5e7f9a1b2c',
   alarm: 4711,
 } as const;

@@ -42,6 +42,11 @@ export type SessionsDeps = {
   isDisabled?: (accountId: number) => boolean;
   /** A rule ended a session; for the audit trail. */
   onEnded?: (ended: EndedSession) => void;
+  /**
+   * Deletes what belonged to sessions that have ended (null: all of the account), before whoever ended them is
+   * answered. What it cannot delete goes with `forgetTokensOfEnded`.
+   */
+  release?: (accountId: number, sessionIds: string[] | null) => Promise<void>;
   /** A session ended before its time, or (without `sessionId`) all of an account's. */
   onRevoked: (revoked: { accountId: number; sessionId?: string }) => void;
 };
@@ -70,7 +75,7 @@ export type Sessions = {
 };
 
 export function createSessions(deps: SessionsDeps): Sessions {
-  const { store, keys, clock, onRevoked, onEnded, isDisabled } = deps;
+  const { store, keys, clock, onRevoked, onEnded, isDisabled, release } = deps;
   const tokens = createTokens(keys.accountTokens);
 
   const begin = (owner: Owner, kind: SessionKind, livesMs: number): Session => {
@@ -99,6 +104,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       onRevoked({ accountId, sessionId });
       onEnded?.({ accountId, sessionId, reason: 'sessions-quota', address: null });
     }
+    if (ended.length > 0) await release?.(accountId, ended);
   };
   /** The session a token was signed for, while it lives. */
   const find = async (token: string, { evenExpired = false } = {}): Promise<Session> => {
@@ -147,6 +153,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       if (rotation.outcome === 'reused') {
         onRevoked({ accountId, sessionId });
         onEnded?.({ accountId, sessionId, reason: 'refresh-token-reused', address });
+        await release?.(accountId, [sessionId]);
       }
       throw noSession();
     },
@@ -169,13 +176,17 @@ export function createSessions(deps: SessionsDeps): Sessions {
 
     async revoke(accountId, sessionId) {
       const revoked = await store.revoke(accountId, sessionId);
-      if (revoked) onRevoked({ accountId, sessionId });
+      if (revoked) {
+        onRevoked({ accountId, sessionId });
+        await release?.(accountId, [sessionId]);
+      }
       return revoked;
     },
 
     async revokeAll(accountId) {
       await store.revokeAll(accountId);
       onRevoked({ accountId });
+      await release?.(accountId, null);
     },
   };
 }

@@ -4,6 +4,7 @@ import { auditRoutes } from '../../src/audit/routes.ts';
 import { startDisabledAccounts } from '../../src/accounts/disabled.ts';
 import { memoryLimiters } from '../../src/accounts/limiters.ts';
 import { createLoginRates, type LoginQuotas } from '../../src/accounts/login-rates.ts';
+import { forgetTokensOf } from '../../src/accounts/push-tokens.ts';
 import { createPasswords } from '../../src/accounts/passwords.ts';
 import {
   createLinkMailLimit,
@@ -79,6 +80,7 @@ export async function startApp(options: AppOptions = {}) {
     clock,
     limitOf: () => options.sessions ?? 50,
     onRevoked,
+    release: (accountId, sessionIds) => forgetTokensOf(db, accountId, sessionIds),
     isDisabled: disabled.has,
     onEnded: writeEndedSessions({ db, clock, log }),
   });
@@ -112,6 +114,7 @@ export async function startApp(options: AppOptions = {}) {
         limiters,
       ),
       forgetPersons,
+      pushTokensOf: () => 3,
       onAccountRemoved: (accountId) => void removedAccounts.push(accountId),
       linkKeys: keys.mailLinks,
       hasMail: options.hasMail ?? false,

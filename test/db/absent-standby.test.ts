@@ -85,17 +85,81 @@ it('a transaction behind one whose wait is cancelled has failed too', async () =
   ]);
 });
 
+/** What this program has in the server, under the name that its connections have. */
+async function countSessions(name: string): Promise<number> {
+  const { rowCount } = await db.query('select from pg_stat_activity where application_name = $1', [
+    name,
+  ]);
+  return rowCount ?? 0;
+}
+
+const insertInTransaction = (own: Database) =>
+  own.transaction((tx) => tx.query('insert into item values (3)'));
+
+it.each([
+  ['statements', false, (own: Database) => own.query('insert into item values (3)')],
+  ['transactions', false, insertInTransaction],
+  ['pipelined-transactions', true, insertInTransaction],
+  ['confirmed-reads', false, (own: Database) => own.confirmReads()],
+])(
+  '%s that are given up leave no session behind',
+  { timeout: 60_000 },
+  async (name, pipeline, write) => {
+    const own = openTestDatabase(cluster.url(), {
+      maxConnections: 3,
+      applicationName: name,
+      answerTimeoutMs: 100,
+      pipeline,
+    });
+    let most = 0;
+    for (let round = 0; round < 10; round += 1) {
+      const given = await Promise.allSettled([write(own), write(own), write(own)]);
+      for (const one of given) expect(one).toMatchObject({ reason: { code: 'unavailable' } });
+      most = Math.max(most, await countSessions(name));
+    }
+    // One more ends the others.
+    expect(most).toBeLessThanOrEqual(3 + 1);
+    await standby.letGo();
+    await expect
+      .poll(() =>
+        write(own).then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true);
+    await own.close();
+    await expect.poll(() => countSessions(name)).toBe(0);
+  },
+);
+
+it('a pool that is closed while commits wait leaves no session behind', async () => {
+  const own = openTestDatabase(cluster.url(), { applicationName: 'closed', maxConnections: 3 });
+  const waiting = await standby.watch('');
+  const written = own.query('insert into item values (4)').catch((error: unknown) => error);
+  await waiting();
+  await own.close(0);
+  expect(await written).toMatchObject({ code: 'unavailable' });
+  await expect.poll(() => countSessions('closed')).toBe(0);
+});
+
 it('a probe names it, and stays in the one session in which it waits', async () => {
   const own = { maxConnections: 1, applicationName: 'probe' };
   const open = () => openTestDatabase(cluster.url(), own);
   const probe = createWriteProbe({ open, look: db, patienceMs: 50 });
   const away = { reason: 'standby-away' };
   for (let time = 0; time < 3; time += 1) await expect.poll(probe.probe).toEqual(away);
-  const { rowCount } = await db.query(
-    `select from pg_stat_activity where application_name = 'probe'`,
-  );
-  expect(rowCount).toBe(1);
+  expect(await countSessions('probe')).toBe(1);
   await standby.letGo();
   await expect.poll(probe.probe).toBeNull();
   probe.close();
+});
+
+it('a probe that is closed while its commit waits leaves no session behind', async () => {
+  const own = { maxConnections: 1, applicationName: 'closed-probe' };
+  const open = () => openTestDatabase(cluster.url(), own);
+  const probe = createWriteProbe({ open, look: db, patienceMs: 50 });
+  await expect.poll(probe.probe).toEqual({ reason: 'standby-away' });
+  probe.close();
+  await expect.poll(() => countSessions('closed-probe')).toBe(0);
 });
