@@ -34,6 +34,7 @@ export async function startDoors(shared: Shared): Promise<Doors> {
     store,
     keys: shared.keys,
     clock,
+    doubtSpanMs: shared.believed.doubtSpanMs,
     limitOf: (accountId) => shared.limitsOf(accountId).sessions,
     onRevoked: (revoked) => shared.bus.publish('revoked', revoked),
     release: (accountId, sessionIds) => forgetTokensOf(shared.db, accountId, sessionIds),

@@ -116,7 +116,7 @@ export async function startShared(
   };
   const clocks = given
     ? { ...given, believed: believe(given.clock), onClockMoved: () => undefined }
-    : await startClock({ db, log, releases, registry });
+    : await startClock({ config, db, log, releases, registry });
   const publicUrl = createPublicUrl(config);
   const requests = new LastByOthers();
   const health = startHealth(parts, clocks);

@@ -4,7 +4,7 @@ import type { Keys } from '../config/keys.ts';
 import type { LimitOf } from '../quotas/overrides.ts';
 import { hashRefreshToken, isRefreshToken, makeRefreshToken } from './refresh-token.ts';
 import { seal, unseal } from './seal.ts';
-import type { Session, SessionKind, SessionStore } from './store.ts';
+import { aheadMs, type Session, type SessionKind, type SessionStore } from './store.ts';
 import { createTokens } from './tokens.ts';
 
 const minuteMs = 60_000;
@@ -36,6 +36,8 @@ export type SessionsDeps = {
   store: SessionStore;
   keys: Pick<Keys, 'accountTokens' | 'refreshTokens'>;
   clock: () => number;
+  /** Where the clock should be less where it is, while it is in doubt, ms (src/clock). Absent: 0. */
+  doubtSpanMs?: () => number;
   /** The quota `sessions`. */
   limitOf: LimitOf;
   /** Whether the operator has shut the account out: its sessions open nothing, wherever they come from. */
@@ -77,6 +79,8 @@ export type Sessions = {
 export function createSessions(deps: SessionsDeps): Sessions {
   const { store, keys, clock, onRevoked, onEnded, isDisabled, release } = deps;
   const tokens = createTokens(keys.accountTokens);
+  /** A later time was written by a clock that was ahead: what began then would end only once time has come as far. */
+  const latestTs = () => clock() + Math.max(0, deps.doubtSpanMs?.() ?? 0) + aheadMs;
 
   const begin = (owner: Owner, kind: SessionKind, livesMs: number): Session => {
     const nowTs = clock();
@@ -109,9 +113,11 @@ export function createSessions(deps: SessionsDeps): Sessions {
   /** The session a token was signed for, while it lives. */
   const find = async (token: string, { evenExpired = false } = {}): Promise<Session> => {
     const claims = await tokens.verify(token);
-    if (!claims || (!evenExpired && claims.exp * 1_000 <= clock())) throw noSession();
+    if (!claims) throw noSession();
+    const isInTime = claims.exp * 1_000 > clock() && claims.iat * 1_000 <= latestTs();
+    if (!evenExpired && !isInTime) throw noSession();
     const session = await store.find(claims.sid, clock());
-    if (session?.accountUuid !== claims.sub) throw noSession();
+    if (session?.accountUuid !== claims.sub || session.createdTs > latestTs()) throw noSession();
     if (isDisabled?.(session.accountId)) throw noSession();
     return session;
   };
@@ -199,7 +205,8 @@ function touch(session: Session, nowTs: number): Session | null {
   const { kind, createdTs, lastUsedTs } = session;
   const isFirstUse = lastUsedTs <= createdTs;
   // A pair's life is prolonged by its refresh token alone.
-  const slides = kind === 'account' && nowTs - lastUsedTs >= lifetimes.touchMs;
+  const isAhead = lastUsedTs > nowTs + aheadMs;
+  const slides = kind === 'account' && (isAhead || nowTs - lastUsedTs >= lifetimes.touchMs);
   if (!isFirstUse && !slides) return null;
   const endTs = createdTs + lifetimes.accountMs;
   const expiresTs = slides ? Math.min(nowTs + lifetimes.accountIdleMs, endTs) : session.expiresTs;

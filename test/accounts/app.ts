@@ -60,7 +60,7 @@ const keys = deriveKeys('a secret of the tests, long enough to be one');
 export async function startApp(options: AppOptions = {}) {
   const database = options.database ?? (await testDatabase());
   const { db } = database;
-  const time = { offsetMs: 0 };
+  const time = { offsetMs: 0, doubtSpanMs: 0 };
   const clock = () => Date.now() + time.offsetMs;
   const revoked: BusMessages['revoked'][] = [];
   const removedAccounts: number[] = [];
@@ -78,6 +78,7 @@ export async function startApp(options: AppOptions = {}) {
     store,
     keys,
     clock,
+    doubtSpanMs: () => time.doubtSpanMs,
     limitOf: () => options.sessions ?? 50,
     onRevoked,
     release: (accountId, sessionIds) => forgetTokensOf(db, accountId, sessionIds),
