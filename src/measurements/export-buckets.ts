@@ -16,12 +16,14 @@ const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, mo: 31 * 86_4
 
 const first = '(array_agg(val order by ts))[1]';
 const last = '(array_agg(val order by ts desc))[1]';
+// Two values near the end of what a double holds would overflow a sum, and fail for everybody.
+const sum = 'sum(greatest(least(val, 1e290), -1e290))';
 const expressions: Record<StatName, string> = {
   min: 'min(val)',
   max: 'max(val)',
-  // Beyond that a sum would overflow; buckets of one device say the same.
-  avg: 'sum(greatest(least(val, 1e290), -1e290)) / count(*)',
-  sum: 'sum(greatest(least(val, 1e290), -1e290))',
+  // The mean is held between its extremes, which rounding could leave; buckets of one device say the same.
+  avg: `least(greatest(${sum} / count(*), min(val)), max(val))`,
+  sum,
   count: 'count(*)::integer',
   first,
   last,
