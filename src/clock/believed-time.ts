@@ -1,3 +1,7 @@
+/*
+ * What the database knows of the time: read and written by the running service (service-clock.ts) and by the operator's
+ * command (src/cli/clock.ts). belief.ts judges it, and is pure.
+ */
 import type { Sql } from '../db/sql.ts';
 import type { Judgement, SharedBelief } from './belief.ts';
 

@@ -1,9 +1,12 @@
+import type { QueryConfig } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listAlarms, type AlarmFilter } from '../../src/alarms/queries.ts';
 import { removeContacts } from '../../src/contacts/queries.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { findDevices } from '../../src/devices/find-devices.ts';
+import { walkEvents } from '../../src/events/export-events.ts';
+import { listMeasurements, toCursor, type PointRow } from '../../src/measurements/queries.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 /** A node of `explain (analyze, buffers, format json)`, as far as it is looked at. */
@@ -171,6 +174,97 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     const filter = { ...whole({}), accountId: stranger, deviceUuid: uuids[0] };
     expect(await listAlarms(db, filter)).toEqual([]);
     expect(rowsOf(await planOf((sql) => listAlarms(sql, filter)), 'alarm')).toBe(0);
+  });
+
+  it('a page of the values of many senses reads some pages, and not one of each sense', async () => {
+    const [senses, points, limit] = [60, 200, 50];
+    const { rows } = await db.query<{ seriesId: number; sId: string }>(
+      `insert into series (device_id, s_id)
+       select id, '0x' || to_hex(n) from device, generate_series(1, $2::integer) n where uuid = $1
+       returning id as "seriesId", s_id as "sId"`,
+      [uuids[0], senses],
+    );
+    const newestTs = Math.floor(Date.now() / 60_000) * 60_000;
+    await db.query(
+      `insert into measurement (series_id, ts, val)
+       select id, ms_to_timestamp($2::bigint - n * 60000 - id % 7), n
+         from unnest($1::bigint[]) id, generate_series(1, $3::integer) n`,
+      [rows.map(({ seriesId }) => seriesId), newestTs, points],
+    );
+    await db.query('vacuum analyze measurement');
+    const range = {
+      senses: rows.toSorted((one, other) => (one.sId < other.sId ? -1 : 1)),
+      start: 0,
+      end: newestTs,
+    };
+    let read = 0;
+    const watched = {
+      async query(config: QueryConfig) {
+        const explained = await db.query<{ 'QUERY PLAN': { Plan: Node }[] }>(
+          `explain (analyze, buffers, timing off, format json) ${config.text}`,
+          config.values,
+        );
+        read += readOf(explained.rows[0]?.['QUERY PLAN'][0]?.Plan as Node);
+        return db.query(config.text, config.values);
+      },
+    } as unknown as Sql;
+    const page = await listMeasurements(watched, range, limit);
+    // Each sense has its newest here, and what may be of the page is read once more.
+    expect(read).toBeLessThanOrEqual(2 * senses + 3 * limit);
+    // All of it, in pages, is what there is, in order.
+    const found = [...page];
+    for (let last = page; last.length === limit;) {
+      last = await listMeasurements(db, range, limit, toCursor(found.at(-1) as PointRow));
+      found.push(...last);
+    }
+    expect(found).toHaveLength(senses * points);
+    const order = found.map(({ ts, s_id }) => `${ts} ${s_id}`);
+    expect(order).toEqual(order.toSorted().toReversed());
+    expect(new Set(order).size).toBe(order.length);
+  });
+
+  /** Rows that were looked at in tables, chunks among them. */
+  function readOf(node: Node): number {
+    const below = (node.Plans ?? []).reduce((sum, each) => sum + readOf(each), 0);
+    if (node['Relation Name'] === undefined) return below;
+    const each = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0);
+    return below + each * node['Actual Loops'];
+  }
+
+  it('an export of events begins with a few, also where none is wanted', async () => {
+    const deviceId = (
+      await db.query<{ id: number }>('select id from device where uuid = $1', [uuids[0]])
+    ).rows[0]?.id as number;
+    await db.query(
+      `insert into event (device_id, type, ts, key, body)
+       select $1, 'device', date_trunc('minute', now()) - n * interval '1 minute', 'key ' || n, '{"cause":{"engine":{"puId":1,"stId":1}}}'
+         from generate_series(1, 5000) n`,
+      [deviceId],
+    );
+    await db.query('vacuum analyze event');
+    const devices = [{ id: deviceId, uuid: uuids[0] as string }];
+    const filter = { start: 0, end: Date.now(), order: 'asc' } as const;
+    let read = 0;
+    const watched = {
+      async query(config: QueryConfig) {
+        const explained = await db.query<{ 'QUERY PLAN': { Plan: Node }[] }>(
+          `explain (analyze, buffers, timing off, format json) ${config.text}`,
+          config.values,
+        );
+        read += readOf(explained.rows[0]?.['QUERY PLAN'][0]?.Plan as Node);
+        return db.query(config.text, config.values);
+      },
+    } as unknown as Sql;
+    const first = async (cause: object) => {
+      read = 0;
+      const { value } = await walkEvents(watched, devices, { ...filter, cause }, 'ndjson').next();
+      return [read <= 200, String(value ?? '').split('\n').length - 1];
+    };
+    expect(await first({})).toEqual([true, 100]);
+    expect(await first({ puId: 99 })).toEqual([true, 0]);
+    let all = '';
+    for await (const block of walkEvents(db, devices, filter, 'ndjson')) all += block;
+    expect(all.split('\n')).toHaveLength(5_001);
   });
 
   it('a search reads names and serial numbers, and no configuration', async () => {
