@@ -33,6 +33,14 @@ describe('the public workflows', () => {
     expect(named.filter((name) => !(name in manifest.scripts))).toEqual([]);
   });
 
+  it('name the commits of the actions that they use: a tag can be moved', () => {
+    const used = names
+      .flatMap((name) => readProjectFile(`.github/workflows/${name}`).split('\n'))
+      .filter((line) => /\buses:/.test(line));
+    expect(used.length).toBe(steps.filter(({ uses }) => uses !== undefined).length);
+    expect(used.filter((line) => !/uses: [\w./-]+@[0-9a-f]{40} # v[\d.]+$/.test(line))).toEqual([]);
+  });
+
   it('take the Node that npm installs for the service', () => {
     const versions = steps
       .filter(({ uses }) => uses?.startsWith('actions/setup-node@'))
