@@ -116,6 +116,9 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     ['a label of one device', { label: 'alone' }],
     ['a label of many', { label: 'site' }],
     ['a label of many, closed', { label: 'site', state: 'closed' }],
+    ['a label of many, open', { label: 'site', state: 'open' }],
+    ['a label of one device, open', { label: 'alone', state: 'open' }],
+    ['a label that no device has, acknowledged', { label: 'nobody', state: 'acknowledged' }],
     ['a key of a label', { within: ['alone', 'other'] }],
     ['a key of a label that no device has', { within: ['other'] }],
     ['a key and a label that exclude each other', { within: ['alone'], label: 'site' }],
@@ -168,6 +171,36 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     const deviceUuid = of.deviceUuid && places[of.deviceUuid];
     return { accountId, within: null, limit: 20, ...of, deviceUuid };
   }
+
+  it('those of a removed device are not walked, until they are deleted', async () => {
+    const owner = await addAccount('removing');
+    const [first, second] = await addDevices(owner);
+    await db.query(
+      `insert into alarm
+         (account_id, device_id, device_uuid, p_id, pu_id, st_id, ev_id, tells, is_reported, is_global, since_at,
+          last_firing_at, event, actions, s_ids, closed_at, closed_by)
+       select $1, d.id, d.uuid, '', 1, 1, i, 'alarm', false, false, now(), now(), '{}', '{}', '{}', now(), 'cleared'
+         from generate_series(1, 5010) i
+         join device d on d.uuid = case when i <= 10 then $3::uuid else $2::uuid end
+        order by i`,
+      [owner, first, second],
+    );
+    // As a removal leaves it until the pieces come to it.
+    await db.query(
+      `with removed as (
+         insert into removed_device (device_id, account_id) select id, account_id from device where uuid = $1)
+       update device set account_id = null where uuid = $1`,
+      [first],
+    );
+    await db.query('vacuum analyze alarm');
+    const filters: Partial<AlarmFilter>[] = [{}, { state: 'closed' }];
+    for (const of of filters) {
+      const filter = { ...whole({}), ...of, accountId: owner };
+      expect(await listAlarms(db, filter)).toHaveLength(10);
+      const plan = await planOf((sql) => listAlarms(sql, filter));
+      expect(rowsOf(plan, 'alarm')).toBeLessThanOrEqual(siteDevices * (1 + 20) + 3 * 20);
+    }
+  });
 
   it('the device of another account is not looked into', async () => {
     const stranger = await addAccount('stranger');
