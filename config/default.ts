@@ -198,6 +198,8 @@ const settings: SettingsInput = {
     rejectionBytesPerDevice: 1_048_576,
     /** E-mail addresses and webhooks together. */
     contacts: 50,
+    /** Push tokens that sessions added one by one; those of Update Account are 100 at most besides. */
+    pushTokens: 100,
     /** Mail and push, and how many of them one recipient gets. */
     messagesPerDay: 1_000,
     messagesPerRecipient: 200,

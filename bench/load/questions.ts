@@ -64,7 +64,11 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
       ask: async () => {
         const senses = await listMeasuredSenses(db, minuteDevice(size));
         const range = { senses, start: 0, end: nowTs };
-        for await (const page of walkBuckets(db, kind, range, 3_600_000)) void page;
+        for await (const page of walkBuckets(db, kind, range, {
+          width: { count: 1, unit: 'h' },
+          tz: 'UTC',
+        }))
+          void page;
       },
     },
     {
@@ -76,7 +80,11 @@ export async function listQuestions(db: Database, size: Size, nowTs: number): Pr
           start,
           end: nowTs,
         };
-        for await (const page of walkBuckets(db, kind, range, 900_000)) void page;
+        for await (const page of walkBuckets(db, kind, range, {
+          width: { count: 15, unit: 'm' },
+          tz: 'UTC',
+        }))
+          void page;
       },
     },
   );

@@ -27,6 +27,8 @@ export type AccountsOptions = {
   onAccountRemoved: DeleteAccountDeps['onAccountRemoved'];
   /** The account's push tokens are others than before; told within the transaction that changes them. */
   onPushTokens?: (tx: Sql, accountId: number, nowMs: number) => Promise<void>;
+  /** The quota `pushTokens`. */
+  pushTokensOf: (accountId: number) => number;
   /** What links in mails are signed with, newest first. */
   linkKeys: readonly Buffer[];
   /** Whether mails can be sent; what only they can do is refused otherwise. */

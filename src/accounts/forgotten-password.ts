@@ -6,7 +6,7 @@ import { readLinkClaim } from '../lib/link-token.ts';
 import type { AccountsDeps } from './deps.ts';
 import { dropEmailChange } from './email-change-queries.ts';
 import { lockAccount } from './delete-account.ts';
-import { isResetToken } from './links.ts';
+import { isResetToken, linkLifetimeMs } from './links.ts';
 import { insertMail, queueLinkMail } from './mail-queries.ts';
 import { findAccount } from './find-account.ts';
 import type { AccountRow } from './find-account.ts';
@@ -50,7 +50,7 @@ export async function findResetOwner(
   token: string,
   nowMs: number,
 ): Promise<AccountRow | null> {
-  const claim = readLinkClaim(token, nowMs);
+  const claim = readLinkClaim(token, nowMs, linkLifetimeMs);
   const account = claim && (await findAccount(db, { uuid: claim.uuid }));
   return account && isUsable(account, linkKeys, token) ? account : null;
 }

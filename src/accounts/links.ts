@@ -40,6 +40,6 @@ export function readEmailToken(
   token: string,
   nowMs: number,
 ): string | null {
-  const claim = readLinkClaim(token, nowMs);
+  const claim = readLinkClaim(token, nowMs, linkLifetimeMs);
   return claim && isGenuine(keys, 'email', token) ? claim.uuid : null;
 }

@@ -3,6 +3,7 @@ import { accountRoutes } from './account-routes.ts';
 import type { AccountsDeps, AccountsOptions } from './deps.ts';
 import { createFairQueue } from './fair-queue.ts';
 import { loginRoutes } from './login-routes.ts';
+import { pushTokenRoutes } from './push-tokens.ts';
 import { recoveryPages } from './recovery-pages.ts';
 import { recoveryRoutes } from './recovery-routes.ts';
 import { sessionRoutes } from './session-routes.ts';
@@ -13,7 +14,7 @@ import { sessionRoutes } from './session-routes.ts';
  */
 const turns = { parallel: 3, perAddress: 2, maxWaiting: 100 };
 
-/** Specification 4.1 and 4.2, and the sessions and password change beyond it. */
+/** Specification 4.1 and 4.2, and the sessions, password change and push tokens beyond it. */
 export function accountsRoutes(options: AccountsOptions): Route[] {
   const deps: AccountsDeps = {
     ...options,
@@ -25,6 +26,12 @@ export function accountsRoutes(options: AccountsOptions): Route[] {
     ...loginRoutes(deps),
     ...accountRoutes(deps),
     ...sessionRoutes(deps),
+    ...pushTokenRoutes({
+      db: options.db,
+      listSessions: options.sessions.list,
+      limitOf: options.pushTokensOf,
+      onPushTokens: options.onPushTokens,
+    }),
     ...recoveryRoutes(deps),
     ...recoveryPages(deps),
   ];

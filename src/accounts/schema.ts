@@ -27,11 +27,13 @@ export const AccountLogin = z
   .meta({ id: 'AccountLogin' });
 export type AccountLogin = z.infer<typeof AccountLogin>;
 
+export const PushTokenText = z.string().min(1).max(512);
+
 /** Specification 4.2, Update Account. What is absent stays as it is. */
 export const AccountUpdate = z.object({
   name: z.string().max(200).optional(),
   apn: z
-    .array(z.object({ token: z.string().min(1).max(512) }).meta({ id: 'PushToken' }))
+    .array(z.object({ token: PushTokenText }).meta({ id: 'PushToken' }))
     .max(100)
     .optional(),
   timeZone: z
@@ -78,6 +80,7 @@ export const SessionEntry = z
       .string()
       .optional()
       .meta({ description: 'What the program that logged in called itself.' }),
+    pushTokens: z.int().meta({ description: 'So many push tokens it added; they go with it.' }),
   })
   .meta({ id: 'Session' });
 export type SessionEntry = z.infer<typeof SessionEntry>;

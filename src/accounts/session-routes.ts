@@ -8,6 +8,7 @@ import { endSession } from './end-session.ts';
 import type { AccountsDeps } from './deps.ts';
 import { PasswordChange, SessionEntry } from './schema.ts';
 import { listLogins } from './login-queries.ts';
+import { countTokensOfSessions } from './push-tokens.ts';
 
 /** Beyond the specification: where an account is logged in, ending that, and a new password. */
 export function sessionRoutes(deps: AccountsDeps): Route[] {
@@ -45,10 +46,12 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       handler: async ({ account, request }) => {
         const list = await sessions.list(account.accountId);
         const logins = await listLogins(deps.db, account.accountId);
+        const tokens = await countTokensOfSessions(deps.db, account.accountId);
         const entries = list.map(({ sessionId, kind, createdTs, lastUsedTs, expiresTs }) => {
           const current = sessionId === account.sessionId;
           const times = { createdTs, lastUsedTs, expiresTs };
-          return { id: sessionId, kind, ...times, current, ...logins.get(sessionId) };
+          const pushTokens = tokens.get(sessionId) ?? 0;
+          return { id: sessionId, kind, ...times, current, ...logins.get(sessionId), pushTokens };
         });
         return { timestamp: request.now(), sessions: entries };
       },

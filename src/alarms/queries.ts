@@ -47,17 +47,17 @@ const isLabelled = `
   ($3::text is null or d.labels @> array[$3::text]) and ($5::text[] is null or d.labels && $5)`;
 
 /**
- * The newest alarms of devices with certain labels, in two steps that read at most an entry of each device and `limit`
+ * The newest alarms of devices that are there, or have certain labels, in two steps that read at most an entry of each device and `limit`
  * of each of `limit` devices: a device whose newest alarm is older than those of `limit` others has none of them.
  * Walking all alarms of the account until enough of them fit has no such bound.
  */
-const newestOfLabelled = (fits: string) => `
+const newestOfLabelled = (fits: string, inOrder: string) => `
   newest as (
     select d.id as device_id, a.id
       from device d
      cross join lateral (
        select a.id from alarm a
-        where a.device_id = d.id and a.id < $2 ${fits} order by a.id desc limit 1) a
+        where a.device_id = d.id and a.id < $2 ${fits} order by ${inOrder} desc limit 1) a
      where d.account_id = $1 and ${isLabelled}
      order by a.id desc limit $4
   ), page as (
@@ -65,13 +65,21 @@ const newestOfLabelled = (fits: string) => `
       from newest n
      cross join lateral (
        select a.id from alarm a
-        where a.device_id = n.device_id and a.id < $2 ${fits} order by a.id desc limit $4) a
+        where a.device_id = n.device_id and a.id < $2 ${fits} order by ${inOrder} desc limit $4) a
      order by a.id desc limit $4
   )`;
 
 /** One device of the account, within reach: of another one not even the index is read. */
 const ownDevice = `(
   select d.id from device d where d.uuid = $6 and d.account_id = $1 and ${isLabelled})`;
+
+/** Whether the account has removed devices of which something is still to be deleted. */
+async function hasRemoved(sql: Sql, accountId: number): Promise<boolean> {
+  const { rowCount } = await sql.query('select from removed_device where account_id = $1 limit 1', [
+    accountId,
+  ]);
+  return rowCount === 1;
+}
 
 /** An alarm has no such number: all are before it. */
 const afterAll = '9223372036854775807';
@@ -82,14 +90,16 @@ export async function listAlarms(
   { accountId, alarmId, state, deviceUuid, label, within, beforeId, limit }: AlarmFilter,
 ): Promise<FoundAlarm[]> {
   const fits = state ? `and ${inState[state]}` : '';
-  // Of open ones there are few, and an index of the account has them.
+  // Of open ones a device has few, and an index of its own: without an order, so that nothing else is walked for that.
   const hasMany = state === undefined || state === 'closed';
   const isOfLabel = label !== undefined || within !== null;
   const [one, oneIs] =
     alarmId === undefined ? [deviceUuid, `a.device_id = ${ownDevice}`] : [alarmId, 'a.id = $6'];
-  const isPaged = isOfLabel && hasMany && one === undefined;
+  // Those of removed devices are no answer, and there are many until they are deleted: they are not walked either.
+  const isPaged =
+    one === undefined && (isOfLabel || (hasMany && (await hasRemoved(sql, accountId))));
   const { rows } = await sql.query<Row>(
-    `${isPaged ? `with ${newestOfLabelled(fits)}` : ''}
+    `${isPaged ? `with ${newestOfLabelled(fits, hasMany ? 'a.id' : 'a.id + 0')}` : ''}
      select ${alarmColumns}, d.name as "deviceName",
             ${quiet('s', 'snoozed_by')} as snooze, ${quiet('m', 'muted_by')} as mute
        from alarm a

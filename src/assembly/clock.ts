@@ -1,9 +1,11 @@
 import { Gauge, type Registry } from 'prom-client';
+import { bringBack } from '../clock/after-leap.ts';
 import {
   startServiceClock,
   type BelievedTime,
   type ServiceClockOptions,
 } from '../clock/service-clock.ts';
+import type { Config } from '../config/config.ts';
 import type { Sql } from '../db/sql.ts';
 import { monotonicClock, type Clocks } from '../lib/clock.ts';
 import type { ServiceLog } from '../log/logger.ts';
@@ -16,7 +18,13 @@ export type ClockParts = Clocks & {
   onClockMoved(forget: () => void): void;
 };
 
-type ClockDeps = { db: Sql; log: ServiceLog; releases: ReleaseSteps; registry: Registry };
+type ClockDeps = {
+  config: Pick<Config, 'ingest' | 'alarms'>;
+  db: Sql;
+  log: ServiceLog;
+  releases: ReleaseSteps;
+  registry: Registry;
+};
 
 const doubtWords = {
   start: 'It is before the time that was last believed, or more than two days beyond it.',
@@ -31,7 +39,13 @@ const beliefWords = {
 };
 
 /** All processes go by the database's clock. Whether it may be believed is logged, and a metric. */
-export async function startClock({ db, log, releases, registry }: ClockDeps): Promise<ClockParts> {
+export async function startClock({
+  config,
+  db,
+  log,
+  releases,
+  registry,
+}: ClockDeps): Promise<ClockParts> {
   const clockLog = log.child({ component: 'database' });
   const listeners: (() => void)[] = [];
   const onChange: ServiceClockOptions['onChange'] = (change) => {
@@ -54,6 +68,16 @@ export async function startClock({ db, log, releases, registry }: ClockDeps): Pr
     db,
     monotonicClock,
     onChange,
+    async bringBack(nowTs) {
+      const { ringMaxAgeMs } = config.ingest;
+      const { reportedForMs } = config.alarms;
+      const rows = await bringBack(db, nowTs, { ringMaxAgeMs, reportedForMs });
+      if (Object.keys(rows).length > 0)
+        clockLog.info(
+          { event: 'clock.brought-back', rows },
+          'What the clock wrote while it was ahead was brought back to the present: nothing waits for it.',
+        );
+    },
     onError: (err) =>
       clockLog.warn(
         { event: 'clock.unread', err },

@@ -1,3 +1,4 @@
+import { forgetTokensOf } from '../accounts/push-tokens.ts';
 import { createKeyAuthentication } from '../api-keys/authenticate.ts';
 import { isKeyText } from '../api-keys/key-text.ts';
 import type { Account } from '../http/request.ts';
@@ -19,6 +20,8 @@ export type Doors = {
   /** The account of a session or a key by its identifier. Throws `unauthenticated`. */
   findHolder: TicketDeps['findHolder'];
   areSessionsReachable: () => Promise<boolean>;
+  /** Rejects with `unavailable` while the store is away. */
+  isLive: (sessionId: string) => Promise<boolean>;
 };
 
 const noSession = '00000000-0000-4000-8000-000000000000';
@@ -31,8 +34,10 @@ export async function startDoors(shared: Shared): Promise<Doors> {
     store,
     keys: shared.keys,
     clock,
+    doubtSpanMs: shared.believed.doubtSpanMs,
     limitOf: (accountId) => shared.limitsOf(accountId).sessions,
     onRevoked: (revoked) => shared.bus.publish('revoked', revoked),
+    release: (accountId, sessionIds) => forgetTokensOf(shared.db, accountId, sessionIds),
     isDisabled: shared.disabled.has,
     onEnded: writeEndedSessions(shared),
   });
@@ -44,6 +49,7 @@ export async function startDoors(shared: Shared): Promise<Doors> {
     findHolder: ({ accountId, holderId, isOfKey }) =>
       isOfKey ? keys.find(accountId, holderId) : sessions.find(accountId, holderId),
     areSessionsReachable: () => answers(() => store.find(noSession, clock())),
+    isLive: async (sessionId) => (await store.find(sessionId, clock())) !== null,
   };
 }
 

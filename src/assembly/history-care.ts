@@ -1,4 +1,5 @@
 import { Gauge } from 'prom-client';
+import { forgetTokensOfEnded } from '../accounts/push-tokens.ts';
 import { compactActivity } from '../quotas/activity-queries.ts';
 import { forgetRefusedLogins } from '../devices/refused-login-queries.ts';
 import { createDeviceRemoval, detachDevices } from '../devices/remove-devices.ts';
@@ -19,7 +20,10 @@ import type { Shared } from './shared.ts';
 const clearEveryMs = 30_000;
 
 /** Keeps the history as long as it is asked for, and clears what removed devices and accounts left. */
-export async function startHistoryCare(shared: Shared) {
+export async function startHistoryCare(
+  shared: Shared,
+  isLiveSession: (sessionId: string) => Promise<boolean>,
+) {
   const { log, db, bus, believed, monotonicClock, releases } = shared;
   const uncompressed = new Gauge({
     name: 'history_uncompressed_chunks',
@@ -67,6 +71,7 @@ export async function startHistoryCare(shared: Shared) {
     (nowTs) => forgetGaps(db, nowTs),
     (nowTs, { signal }) => forgetKeys(db, nowTs, signal),
     (nowTs) => forgetTickets(db, nowTs),
+    (_nowTs, { signal }) => forgetTokensOfEnded(db, isLiveSession, signal),
     (nowTs) => forgetRefusedLogins(db, nowTs),
     (nowTs, { signal }) => forgetOldDisplays(db, nowTs, signal),
     forgetOldEntries(shared),

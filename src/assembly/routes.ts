@@ -60,7 +60,7 @@ export async function listRoutes(
   const { config, db, bus, keys, monotonicClock, limitsOf } = shared;
   const { sessions, authenticate } = doors;
   const { connector = null, othersWait = () => false } = devices ?? {};
-  const { removal, startClearing } = await startHistoryCare(shared);
+  const { removal, startClearing } = await startHistoryCare(shared, doors.isLive);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const { quotas } = config;
   const streams = createStreamCount((accountId) => limitsOf(accountId).streams);
@@ -103,6 +103,7 @@ export async function listRoutes(
       startClearing();
     },
     onPushTokens: alarms.wake,
+    pushTokensOf: (accountId: number) => limitsOf(accountId).pushTokens,
   };
   return [
     ...accountsRoutes(accounts),

@@ -10,7 +10,7 @@ import type { SharedDatabase } from '../db/shares.ts';
 import { startClock, type ClockParts } from './clock.ts';
 import { createMetrics } from '../metrics/metrics.ts';
 import type { Metrics } from '../metrics/metrics.ts';
-import { observeShares } from '../metrics/observe-shares.ts';
+import { observeShares } from '../metrics/observe.ts';
 import { believe } from '../clock/service-clock.ts';
 import { monotonicClock } from '../lib/clock.ts';
 import { LastByOthers } from '../lib/last-by-others.ts';
@@ -116,7 +116,7 @@ export async function startShared(
   };
   const clocks = given
     ? { ...given, believed: believe(given.clock), onClockMoved: () => undefined }
-    : await startClock({ db, log, releases, registry });
+    : await startClock({ config, db, log, releases, registry });
   const publicUrl = createPublicUrl(config);
   const requests = new LastByOthers();
   const health = startHealth(parts, clocks);

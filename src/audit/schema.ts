@@ -30,6 +30,8 @@ export const AuditKind = z
     'alarm-unsnoozed',
     'device-muted',
     'device-unmuted',
+    'push-token-added',
+    'push-token-removed',
     'key-made',
     'key-revoked',
     'quota-changed',

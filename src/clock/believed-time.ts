@@ -1,12 +1,22 @@
+/*
+ * What the database knows of the time: read and written by the running service (service-clock.ts) and by the operator's
+ * command (src/cli/clock.ts). belief.ts judges it, and is pure.
+ */
 import type { Sql } from '../db/sql.ts';
 import type { Judgement, SharedBelief } from './belief.ts';
 
 /** What the database says: its clock, and the row that all processes share. */
-export type DatabaseTime = { ts: number; shared: SharedBelief | null };
+export type DatabaseTime = {
+  ts: number;
+  shared: SharedBelief | null;
+  /** It was in doubt, and what it wrote while it was ahead may still be there (after-leap.ts). */
+  isUnsettled: boolean;
+};
 
 const columns = `extract(epoch from service_now())::float8 * 1000 as ts,
             extract(epoch from b.reckoned_at)::float8 * 1000 as "reckonedTs",
-            extract(epoch from b.doubted_at)::float8 * 1000 as "doubtedTs"`;
+            extract(epoch from b.doubted_at)::float8 * 1000 as "doubtedTs",
+            b.is_unsettled as "isUnsettled"`;
 
 /** In one statement, so that a doubt that another process ended and the time that ended it are seen together. */
 export async function readDatabaseTime(db: Sql): Promise<DatabaseTime> {
@@ -14,9 +24,11 @@ export async function readDatabaseTime(db: Sql): Promise<DatabaseTime> {
     ts: number;
     reckonedTs: number | null;
     doubtedTs: number | null;
+    isUnsettled: boolean | null;
   }>(`select ${columns} from (select) as one left join believed_time b on true`);
-  const { ts = Number.NaN, reckonedTs = null, doubtedTs = null } = rows[0] ?? {};
-  return { ts, shared: reckonedTs === null ? null : { reckonedTs, doubtedTs } };
+  const { ts = Number.NaN, reckonedTs = null, doubtedTs = null, isUnsettled } = rows[0] ?? {};
+  const shared = reckonedTs === null ? null : { reckonedTs, doubtedTs };
+  return { ts, shared, isUnsettled: isUnsettled === true };
 }
 
 /**
@@ -28,17 +40,22 @@ export async function writeBelief(
   { kind, shared: { reckonedTs, doubtedTs } }: NonNullable<Judgement['write']>,
 ): Promise<void> {
   const change = {
-    doubt: `doubted_at = coalesce(b.doubted_at, excluded.doubted_at)`,
+    doubt: `doubted_at = coalesce(b.doubted_at, excluded.doubted_at), is_unsettled = true`,
     believe: `reckoned_at = excluded.reckoned_at, doubted_at = null`,
     advance: `reckoned_at = greatest(b.reckoned_at, excluded.reckoned_at)
               where (b.doubted_at is null) = (excluded.doubted_at is null)`,
   }[kind];
   await db.query(
-    `insert into believed_time as b (reckoned_at, doubted_at)
-     values (to_timestamp($1::float8 / 1000), to_timestamp($2::float8 / 1000))
+    `insert into believed_time as b (reckoned_at, doubted_at, is_unsettled)
+     values (to_timestamp($1::float8 / 1000), to_timestamp($2::float8 / 1000), $2::float8 is not null)
      on conflict (only_row) do update set ${change}`,
     [reckonedTs, doubtedTs],
   );
+}
+
+/** Nothing is left of what the clock wrote while it was ahead; unless it is in doubt again. */
+export async function noteSettled(db: Sql): Promise<void> {
+  await db.query('update believed_time set is_unsettled = false where doubted_at is null');
 }
 
 /** The operator says that the clock is right. Gives the row before, and the time that is believed from now on. */

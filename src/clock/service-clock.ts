@@ -3,7 +3,7 @@ import type { Clock, MonotonicClock } from '../lib/clock.ts';
 import type { Sql } from '../db/sql.ts';
 import { pause } from '../lib/wait.ts';
 import { judge, reckon, type Belief, type Judgement } from './belief.ts';
-import { readDatabaseTime, writeBelief, type DatabaseTime } from './believed-time.ts';
+import { noteSettled, readDatabaseTime, writeBelief, type DatabaseTime } from './believed-time.ts';
 
 export type ServiceClockOptions = {
   db: Sql;
@@ -16,6 +16,11 @@ export type ServiceClockOptions = {
   onError: (error: unknown) => void;
   /** The database's clock was set, or is another one's now: by so many ms. */
   onMoved: (byMs: number) => void;
+  /**
+   * Brings back what the clock wrote while it was ahead. Called once it is believed again, and once more after
+   * `spanKeptMs`: what was under way then is written by now. Absent: nothing is.
+   */
+  bringBack?: (nowTs: number) => Promise<void>;
   /** The clock is in doubt from now on, or believed again. */
   onChange: (change: NonNullable<Judgement['change']>) => void;
 };
@@ -52,7 +57,7 @@ const firstQuestions = 5;
 const spanKeptMs = 10 * 60_000;
 
 /** Between these is the database's time less the process's: how far they are apart is how long an answer took. */
-type Answer = Pick<DatabaseTime, 'shared'> & { least: number; most: number };
+type Answer = Pick<DatabaseTime, 'shared' | 'isUnsettled'> & { least: number; most: number };
 const tookMs = ({ least, most }: Answer) => most - least;
 
 /**
@@ -67,11 +72,13 @@ export async function startServiceClock(options: ServiceClockOptions): Promise<S
   let offsetMs = Number.NaN;
   let belief: Belief | null = null;
   let span = { ms: 0, untilMs: -Infinity };
+  /** When what the clock wrote while it was ahead was brought back first; null: it is to be. */
+  let broughtBackMs: number | null = null;
 
   async function ask(): Promise<Answer> {
     const askedMs = monotonicClock();
-    const { ts, shared } = await readDatabaseTime(db);
-    return { least: ts - monotonicClock(), most: ts - askedMs, shared };
+    const { ts, shared, isUnsettled } = await readDatabaseTime(db);
+    return { least: ts - monotonicClock(), most: ts - askedMs, shared, isUnsettled };
   }
 
   async function begin(): Promise<void> {
@@ -93,6 +100,20 @@ export async function startServiceClock(options: ServiceClockOptions): Promise<S
     const writing = consider(answer);
     if (Math.abs(offsetMs - before) >= movedMs) onMoved(Math.round(offsetMs - before));
     await writing;
+    if (answer.isUnsettled) await settle();
+  }
+
+  async function settle(): Promise<void> {
+    const { bringBack } = options;
+    if (belief?.isDoubted !== false) broughtBackMs = null;
+    else if (broughtBackMs === null) {
+      await bringBack?.(now());
+      broughtBackMs = monotonicClock();
+    } else if (monotonicClock() - broughtBackMs >= spanKeptMs) {
+      await bringBack?.(now());
+      await noteSettled(db);
+      broughtBackMs = null;
+    }
   }
 
   /** Judges before anything goes by the new time: there is no `await` between the two. */

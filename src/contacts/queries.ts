@@ -170,7 +170,12 @@ const seenWithinMs = 180_000;
 /** How many push tokens an account has. */
 export async function countPushTokens(sql: Sql, accountId: number): Promise<number> {
   const { rows } = await sql.query<{ count: number }>(
-    'select jsonb_array_length(apn) as count from account where id = $1',
+    `select count(distinct token)::integer as count
+       from (select entry ->> 'token' as token from account
+              cross join jsonb_array_elements(apn) as e (entry)
+              where id = $1
+              union all
+             select token from push_token where account_id = $1) as t`,
     [accountId],
   );
   return rows[0]?.count ?? 0;

@@ -97,7 +97,7 @@ export const Contacts = z.object({
     }).meta({ id: 'WebhookContact' }),
   ),
   pushTokens: z.int().meta({
-    description: 'How many telephones apps have added (`apn` of Update Account).',
+    description: 'How many telephones apps have added: in `apn` of Update Account, and one by one.',
   }),
   channels: z
     .object({ push: z.boolean(), sms: z.boolean(), email: z.boolean(), webhook: z.boolean() })

@@ -3,7 +3,7 @@ import type { CompiledPurpose, CompiledState } from './compile-purpose.ts';
 import type { LiveEvent } from './compile-event.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import type { Place } from '../contract/place.ts';
-import type { EventTime } from './time-evidence.ts';
+import type { CauseTime, EventTime, Run } from './time-evidence.ts';
 import { noTime } from './time-evidence.ts';
 
 /** A measurement that agreed. All causes that it met have this one object. */
@@ -102,6 +102,73 @@ function begun(withSilences: LiveEvent[], arrivedTs: number): Evidence {
     evidence.push({ ...noEventEvidence(event), time: { newestT: null, causes } });
   }
   return evidence;
+}
+
+/** `latestTs`: what is later was written by a clock that was ahead, and has been set back since. Ms. */
+export type AfterLeap = { nowTs: number; latestTs: number };
+
+/**
+ * With the times of a clock that was ahead brought back to the present: what would be complete, or too old, only once
+ * time has come as far is so when as much time has passed from now on. The very same runtime where there are none.
+ */
+export function broughtBack(profile: Profile, runtime: Runtime, at: AfterLeap): Runtime {
+  const purpose = profile.purposes.get(runtime.puId);
+  const local = evidenceBack(purpose?.states.get(runtime.stId)?.events ?? [], runtime.local, at);
+  const global = evidenceBack(purpose?.globalEvents ?? [], runtime.global, at);
+  const isSame = local === runtime.local && global === runtime.global;
+  return isSame ? runtime : { ...runtime, local, global };
+}
+
+function evidenceBack(events: LiveEvent[], evidence: Evidence, at: AfterLeap): Evidence {
+  const left = evidence.slice();
+  for (const { index } of events) {
+    const own = evidence[index];
+    if (own?.time) left[index] = { ...own, time: eventTimeBack(own.time, at) };
+  }
+  return events.some(({ index }) => left[index]?.time !== evidence[index]?.time) ? left : evidence;
+}
+
+function eventTimeBack(time: EventTime, at: AfterLeap): EventTime {
+  const causes = time.causes.map((cause) => cause && causeTimeBack(cause, at));
+  const newestT = timeBack(time.newestT, at);
+  const isSame = newestT === time.newestT && causes.every((cause, n) => cause === time.causes[n]);
+  return isSame ? time : { newestT, causes };
+}
+
+const timeBack = <T extends number | null>(t: T, { nowTs, latestTs }: AfterLeap) =>
+  t !== null && t > latestTs ? nowTs : t;
+
+/** A run is complete, and its tick comes, this long apart at most. */
+const longestDelayMs = 60_000;
+
+function causeTimeBack(cause: CauseTime, at: AfterLeap): CauseTime {
+  const { latestTs } = at;
+  const { lastT, agreedT, run, silence, bins, outcomeTs, lately } = cause;
+  // What measurements with times of their own began waits for a tick that was due by their arrival.
+  const waits = !!run?.due && run.due.ts > Math.max(run.due.t, latestTs) + longestDelayMs;
+  if (!waits && (lastT ?? 0) <= latestTs && (silence?.sinceTs ?? 0) <= latestTs) return cause;
+  return {
+    ...cause,
+    lastT: timeBack(lastT, at),
+    agreedT: timeBack(agreedT, at),
+    run: run && runBack(run, at),
+    silence: silence && {
+      sinceTs: timeBack(silence.sinceTs, at),
+      completeTs: timeBack(silence.completeTs, at),
+    },
+    bins: (lastT ?? 0) > latestTs ? null : bins,
+    outcomeTs: outcomeTs && outcomeTs.map((t) => timeBack(t, at)),
+    lately: lately && lately.map((one) => ({ ...one, t: timeBack(one.t, at) })),
+  };
+}
+
+function runBack(run: Run, at: AfterLeap): Run {
+  const [sinceT, newestT] = [timeBack(run.sinceT, at), timeBack(run.newestT, at)];
+  const dueT = run.due && run.due.t - (run.sinceT - sinceT);
+  const due = dueT === null ? null : { t: dueT, ts: Math.max(dueT, at.nowTs) };
+  // At its arrival it was no older than it is now.
+  const newestAgeMs = Math.min(run.newestAgeMs, Math.max(0, at.nowTs - newestT));
+  return { ...run, sinceT, newestT, newestAgeMs, due };
 }
 
 /** What an event has collected before its first measurement. */

@@ -2,6 +2,10 @@
 const quoted = (text: string) => `
   case when ${text} ~ '[",\r\n]' then concat('"', replace(${text}, '"', '""'), '"') else ${text} end`;
 
+/** The console's downloads do the same with names: a spreadsheet takes it for text, and not for a formula. */
+const harmless = (text: string) =>
+  `concat(case when ${text} ~ '^[-=+@\t\r]' then '''' end, ${text})`;
+
 const columns: [name: string, sql: string][] = [
   ['deviceAuthUuid', 'uuid'],
   ['timestamp', 'ms'],
@@ -10,7 +14,8 @@ const columns: [name: string, sql: string][] = [
   ['event', 'event.event'],
   ['newValue', 'event."newValue"'],
   ['oldValue', 'event."oldValue"'],
-  ['pId', quoted('engine."pId"')],
+  // Devices that evaluate for themselves report it: it may be any text.
+  ['pId', quoted(harmless('engine."pId"'))],
   ['puId', 'engine."puId"'],
   ['stId', 'engine."stId"'],
   ['evId', 'engine."evId"'],

@@ -25,6 +25,8 @@ type BlockRow = Place & { place: number; count: number; isFull: boolean; text: s
 const blockEvents = 2_000;
 const blockCharacters = 4_194_304;
 const blockDevices = 500;
+/** Of the first statement: an answer begins with it. */
+const firstEvents = 100;
 
 const engine = `body::json->'cause'->'engine'`;
 
@@ -39,7 +41,10 @@ const texts: Record<EventFormat, { text: string; separator: string }> = {
   csv: { text: csvRow, separator: '' },
 };
 
-/** All events of some devices, one device behind the other, as text that the database writes. */
+/**
+ * All events of some devices, one device behind the other, as text that the database writes. The first blocks are
+ * small, and one may be empty: the answer begins at once, however much is there and however little of it is wanted.
+ */
 export function walkEvents(
   sql: Sql,
   devices: ExportedDevice[],
@@ -48,11 +53,13 @@ export function walkEvents(
 ): AsyncGenerator<string> {
   // A sense event stands in an index for each of its senses, and they are put in one order here.
   const most = Math.max(100, Math.floor((2 * blockEvents) / tagsOf(filter).tags.length));
+  let next = Math.min(firstEvents, most);
   return walkSlices(devices, blockDevices, async (slice, after: Place | null) => {
-    const row = await readBlock(sql, slice, { ...filter, after, most }, format);
-    if (!row) return { block: null, stop: null };
+    const row = await readBlock(sql, slice, { ...filter, after, most: next }, format);
+    next = Math.min(4 * next, most);
+    if (!row) return { block: '', stop: null };
     const { place, ts, key, type, isFull, text } = row;
-    return { block: text, stop: isFull ? { place, after: { ts, key, type } } : null };
+    return { block: text ?? '', stop: isFull ? { place, after: { ts, key, type } } : null };
   });
 }
 

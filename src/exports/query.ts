@@ -1,27 +1,6 @@
 import { z } from 'zod';
 import { devicesQuery } from '../http/list-query.ts';
-import { readTime } from '../lib/read-time.ts';
-
-/** Milliseconds since the epoch, or ISO 8601 with an offset; a date alone is its first moment in UTC. */
-const Time = z
-  .string()
-  .max(40)
-  .transform((text, context): number => {
-    const ts = readTime(text);
-    if (ts !== null) return ts;
-    const message = 'expected milliseconds since 1970, or a time such as 2026-11-23T08:00:00Z';
-    context.addIssue({ code: 'custom', message });
-    return z.NEVER;
-  })
-  .meta({
-    override: ({ jsonSchema }: { jsonSchema: object }) => {
-      Object.assign(jsonSchema, {
-        type: 'string',
-        description:
-          'Inclusive: milliseconds since 1970, or ISO 8601 with an offset: 2026-11-23T08:00:00Z.',
-      });
-    },
-  });
+import { timestampQuery } from '../http/schema.ts';
 
 /** Devices that are named in one request. */
 export const maxNamedDevices = 500;
@@ -39,8 +18,8 @@ export const devicesMembers = {
 
 /** Which times, and in which order. */
 export const rangeMembers = {
-  start: Time.optional(),
-  end: Time.optional(),
+  start: timestampQuery.optional(),
+  end: timestampQuery.optional(),
   order: z
     .enum(['asc', 'desc'])
     .default('asc')

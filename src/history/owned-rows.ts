@@ -23,6 +23,7 @@ const kindsOfAccount = `kind in ('account', 'recipient', 'confirmations', 'webho
 /** What of an account names people. It goes with the mark as far as one transaction may (`forgetPersons`), else first. */
 export const personalRows: readonly OwnedRows[] = [
   ofAccount('contact'),
+  ofAccount('push_token'),
   ofAccount('email_change'),
   ofAccount('account_mail'),
   ofAccount('recipient_turn'),

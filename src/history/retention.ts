@@ -144,7 +144,8 @@ export async function estimateLoss(
   sql: Sql,
   { what, toDays, nowTs }: { what: Kept; toDays: number; nowTs: number },
 ): Promise<Loss> {
-  const beforeTs = nowTs - toDays * dayMs;
+  // The database's own clock has parts of milliseconds.
+  const beforeTs = Math.floor(nowTs - toDays * dayMs);
   const { rows } = await sql.query<{ rows: number }>(
     `select coalesce(sum(${what}), 0)::bigint as rows
        from account_activity

@@ -128,6 +128,7 @@ async function answerTo(
   ctx: Context,
 ): Promise<void> {
   if (account && 'accountId' in account) await checkLabels(deps, account, params);
+  if (route.method !== 'get') checkCondition(ctx);
   const place = await deps.takeRoom(ctx, route, account);
   if (route.takes) acceptBody(ctx, Object.keys(route.takes), deps.ownPace);
   const body = route.body ? await deps.readBody(ctx, route) : undefined;
@@ -155,6 +156,16 @@ async function answerTo(
   ctx.type = result.contentType;
   ctx.body =
     result.source instanceof Readable ? result.source : Readable.from(readHere(result.source));
+}
+
+/**
+ * RFC 9110 section 13.1.1: nothing here has an entity tag, so none matches, and what was to be changed only if it is as
+ * it was read must stay. Throws 412; `*` holds for whatever is there.
+ */
+function checkCondition(ctx: Context): void {
+  const tags = ctx.get('if-match').trim();
+  if (tags === '' || tags === '*') return;
+  ctx.throw(412, 'Nothing here has an entity tag, so If-Match never holds but with *');
 }
 
 /** Whoever reads it, each piece is made as a part of the request. */

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { readTime } from '../lib/read-time.ts';
 
 /** Milliseconds since the Unix epoch in a response; specification section 2.1. */
 export const timestamp = z.int().meta({
@@ -13,6 +14,7 @@ export const exampleIds = {
   profile: '6f1c1d5e-58a3-4a55-9a80-0a2a5d0a9c11',
   session: 'b3e1f0a2-4c5d-4e6f-8a7b-9c0d1e2f3a4b',
   key: '5a0c7e4d-2b1f-4d3c-9e8a-7f6b5c4d3e2f',
+  pushToken: 'f2ca1bb6c7e907d06dafe4687e579fce',
   job: '9e107d9d-372b-4a6b-8c1f-3d5e7f9a1b2c',
   alarm: 4711,
 } as const;
@@ -45,19 +47,30 @@ export const cursorText = z
   .string()
   .refine((text) => !text.includes('\0') && text.isWellFormed(), 'is not valid text');
 
-/** `start` and `end` of a query: ms since the epoch, inclusive; negative or too large is 400. */
+/**
+ * `start` and `end` of a query, on every route: ms since the epoch, or ISO 8601 with an offset; a date alone is its
+ * first moment in UTC. Inclusive; anything else is 400.
+ */
 export const timestampQuery = z
   .string()
-  .regex(/^\d{1,16}$/, 'expected milliseconds since the Unix epoch')
-  .transform(Number)
-  .refine((ts) => ts <= lastTs, 'is too far in the future')
+  .max(40)
+  .transform((text, context): number => {
+    const ts = readTime(text);
+    if (ts !== null) return ts;
+    const message = 'expected milliseconds since 1970, or a time such as 2026-11-23T08:00:00Z';
+    context.addIssue({ code: 'custom', message });
+    return z.NEVER;
+  })
   .meta({
     override: ({ jsonSchema }: { jsonSchema: object }) => {
       describeAs(jsonSchema, {
-        type: 'integer',
-        minimum: 0,
-        maximum: lastTs,
-        description: 'Milliseconds since the Unix epoch, inclusive.',
+        oneOf: [
+          { type: 'integer', minimum: 0, maximum: lastTs },
+          { type: 'string', format: 'date-time' },
+          { type: 'string', format: 'date' },
+        ],
+        description:
+          'Inclusive: milliseconds since 1970, or ISO 8601 with an offset (2026-11-23T08:00:00Z); a date alone is its first moment in UTC.',
       });
     },
   });

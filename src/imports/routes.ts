@@ -83,7 +83,7 @@ function withProgress(error: unknown, receipt: Receipt): unknown {
   // Where the body itself is wrong from its first line on, nothing was stored.
   if (!(error instanceof DomainError) || error.problems.length > 0) return error;
   const { code, message, problems, retryAfterSeconds, exceeded, rate } = error;
-  const done = `The import ended early: ${receipt.describe()}. The same again completes it.`;
+  const done = `The import ended early: ${receipt.describe()}. What is stored counts as repeated where it comes again.`;
   return new DomainError(code, `${message} ${done}`, {
     cause: error.cause,
     problems,

@@ -4,6 +4,8 @@ const uuidBytes = 16;
 const expiryBytes = 6;
 const claimBytes = uuidBytes + expiryBytes;
 const macBytes = 16;
+/** Clocks of processes differ by less. */
+const aheadMs = 60_000;
 
 /** What a link claims: whom it is of, and until when (ms). */
 export type LinkClaim = { uuid: string; expiresTs: number };
@@ -27,12 +29,19 @@ export function makeLinkToken(
   return Buffer.concat([claim, sign(newest, use, claim, bound)]).toString('base64url');
 }
 
-/** What a token claims, which anybody may have written: `isGenuine` tells. Null where it is none, or expired. */
-export function readLinkClaim(token: string, nowMs: number): LinkClaim | null {
+/**
+ * What a token claims, which anybody may have written: `isGenuine` tells. Null where it is none, expired, or good for
+ * longer than `lifetimeMs`: a clock that was ahead made it.
+ */
+export function readLinkClaim(
+  token: string,
+  nowMs: number,
+  lifetimeMs = Infinity,
+): LinkClaim | null {
   const bytes = bytesOf(token);
   if (!bytes) return null;
   const expiresTs = bytes.readUIntBE(uuidBytes, expiryBytes);
-  if (expiresTs < nowMs) return null;
+  if (expiresTs < nowMs || expiresTs - nowMs > lifetimeMs + aheadMs) return null;
   const hex = bytes.toString('hex', 0, uuidBytes);
   const uuid = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   return { uuid, expiresTs };

@@ -70,7 +70,7 @@ export function createLog(options: LogOptions): ServiceLog {
         censor: '[redacted]',
       },
     },
-    { write: (line) => destination.write(hidePrivate(shorten(line))) },
+    { write: (line) => destination.write(showMarks(hidePrivate(shorten(line)))) },
   );
   const ofProcess = { role, ...(connectorId === undefined ? {} : { connectorId }) };
   const mayWrite = limitLines(nowMs, (of, omitted) =>
@@ -152,6 +152,25 @@ function cutValue(_name: string, value: unknown): unknown {
   return Array.isArray(value) ? value.slice(0, maxEntries) : value;
 }
 
+/**
+ * C1 controls, which terminals obey as they obey ESC; what turns, joins or hides letters (bidirectional marks, zero
+ * widths, U+FEFF); and separators that some readers take for the end of a line. JSON leaves them as they are.
+ */
+const marks = /[\p{Cf}\u007f-\u009f\u2028\u2029]/gu;
+/** All controls but the ends of lines and tabs, which traces have: JSON escapes them, a terminal is shown no JSON. */
+const controls = /[^\P{Cc}\n\t]/gu;
+
+const showMarks = (text: string): string => text.replaceAll(marks, escaped);
+
+/** As JSON writes it: `\\u202e`. */
+function escaped(mark: string): string {
+  const units = Array.from({ length: mark.length }, (_, n) => mark.charCodeAt(n));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
+}
+
+const shown = (_name: string, value: unknown): unknown =>
+  typeof value === 'string' ? showMarks(value).replaceAll(controls, escaped) : value;
+
 /** A terminal shows one process: what all its lines have, and what their sentences say, is left out. */
 function prettyLines(destination?: DestinationStream): DestinationStream {
   const lines = pretty({
@@ -167,10 +186,14 @@ function prettyLines(destination?: DestinationStream): DestinationStream {
   return { write: (line) => void lines.write(withoutStack(line)) };
 }
 
-/** What is no error of the service is a line on a terminal: its reason, without where in the code. */
+/**
+ * What is no error of the service is a line on a terminal: its reason, without where in the code. Texts have no
+ * character left that a terminal would obey.
+ */
 function withoutStack(line: string): string {
-  const { err, ...rest } = JSON.parse(line) as { level: number; err?: DescribedError };
-  if (err === undefined || rest.level > warnLevel) return line;
+  const parsed = JSON.parse(line, shown) as { level: number; err?: DescribedError };
+  const { err, ...rest } = parsed;
+  if (err === undefined || rest.level > warnLevel) return `${JSON.stringify(parsed)}\n`;
   return `${JSON.stringify({ ...rest, why: reasonsOf(err) })}\n`;
 }
 

@@ -42,6 +42,7 @@ export const logEvents = [
   'clock.moved',
   'clock.doubted',
   'clock.believed',
+  'clock.brought-back',
   'streams.position-unread',
   'secret.replaced',
   'secret.noted',

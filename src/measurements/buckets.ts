@@ -1,8 +1,9 @@
 import type { QueryConfig } from 'pg';
 import type { Sql } from '../db/sql.ts';
 import type { HistoryKind } from '../history/kind.ts';
+import { boundOf, instantOf, keyOf, last as newest } from './export-buckets.ts';
 import type { MeasurementRange } from './queries.ts';
-import type { BucketView } from './schema.ts';
+import type { BucketView, BucketWidth } from './schema.ts';
 
 /** One statement's share of a list of buckets. */
 export type BucketWindow = MeasurementRange & {
@@ -112,6 +113,43 @@ const fromHours = `
       from part
      group by 1, 2)
   ${page}`;
+
+/** All buckets of the points between `start` and `end`, newest first, as the clocks of a time zone have them. */
+export async function listLocalBuckets(
+  sql: Sql,
+  { senses, start, end }: MeasurementRange,
+  { count, unit }: BucketWidth,
+  tz: string,
+): Promise<BucketRow[]> {
+  const { rows } = await sql.query<BucketRow>(
+    `select s_id, ${instantOf('key', unit)} as ts, min(val), max(val), sum(${summable.replace('m.val', 'val')}),
+            count(*), ${newest} as last
+       from (select wanted.s_id, ${keyOf('m.ts', unit)} as key, m.ts, m.val
+               from unnest($5::bigint[], $6::text[]) as wanted (series_id, s_id)
+               join measurement m using (series_id)
+              where m.long = 'NaN'
+                and m.ts >= ms_to_timestamp($1) and m.ts < ms_to_timestamp($2::bigint + 1)) points
+      group by s_id, key
+      order by key desc, s_id collate "C"`,
+    [start, end, count, tz, senses.map(({ seriesId }) => seriesId), senses.map(({ sId }) => sId)],
+  );
+  return rows;
+}
+
+/** Where the bucket of a time begins, ms. */
+export async function findBucketStart(
+  sql: Sql,
+  ts: number,
+  { count, unit }: BucketWidth,
+  tz: string,
+): Promise<number> {
+  const { rows } = await sql.query<{ start: number }>(
+    // The expression takes its width as $3 and the time zone as $4.
+    `select ${boundOf('ms_to_timestamp($1)', unit, 0)} as start, $2::text`,
+    [ts, '', count, tz],
+  );
+  return rows[0]?.start ?? ts;
+}
 
 /** The mean is held between its extremes, which rounding could leave. */
 export function toBucketView({ s_id, ts, min, max, sum, count, last }: BucketRow): BucketView {

@@ -1,5 +1,6 @@
 import type { Sql } from '../db/sql.ts';
-import type { BucketWidth, StatName } from './export-schema.ts';
+import type { StatName } from './export-schema.ts';
+import { unitMs, type BucketWidth } from './schema.ts';
 import type { ExportRange, ExportSeries } from './export-points.ts';
 
 export type BucketsWanted = { width: BucketWidth; tz: string; stats: readonly StatName[] };
@@ -11,17 +12,19 @@ export type ExportBucket = { deviceAuthUuid: string; sId: string; ts: number } &
 /** Buckets that a statement gives at most of one series; and series that it looks at where they are few. */
 const blockBuckets = 10_000;
 
+/** As PostgreSQL calls them. */
 const unitNames = { s: 'second', m: 'minute', h: 'hour', d: 'day', mo: 'month' };
-const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, mo: 31 * 86_400_000 };
 
 const first = '(array_agg(val order by ts))[1]';
-const last = '(array_agg(val order by ts desc))[1]';
+export const last = '(array_agg(val order by ts desc))[1]';
+// Two values near the end of what a double holds would overflow a sum, and fail for everybody.
+const sum = 'sum(greatest(least(val, 1e290), -1e290))';
 const expressions: Record<StatName, string> = {
   min: 'min(val)',
   max: 'max(val)',
-  // Beyond that a sum would overflow; buckets of one device say the same.
-  avg: 'sum(greatest(least(val, 1e290), -1e290)) / count(*)',
-  sum: 'sum(greatest(least(val, 1e290), -1e290))',
+  // The mean is held between its extremes, which rounding could leave; buckets of one device say the same.
+  avg: `least(greatest(${sum} / count(*), min(val)), max(val))`,
+  sum,
   count: 'count(*)::integer',
   first,
   last,
@@ -102,17 +105,17 @@ async function findEdge(
  * Where the bucket of a time begins, as SQL, or with 1 where the next one does. It is `$3` units wide, in the time
  * zone `$4`; counted from 1970 on.
  */
-function boundOf(ts: string, unit: BucketWidth['unit'], next: 0 | 1): string {
+export function boundOf(ts: string, unit: BucketWidth['unit'], next: 0 | 1): string {
   return instantOf(`(${keyOf(ts, unit)} + ${next} * ${widthOf(unit)})`, unit);
 }
 
-const widthOf = (unit: BucketWidth['unit']) => `($3::integer * interval '1 ${unitNames[unit]}')`;
+const widthOf = (unit: BucketWidth['unit']) => `($3::float8 * interval '1 ${unitNames[unit]}')`;
 
 /**
  * What the points of one bucket have in common, as SQL: for days and months its beginning by the local clock; for
  * hours and less its beginning in UTC, by the offset of that moment, since the hour that a clock repeats is two.
  */
-function keyOf(ts: string, unit: BucketWidth['unit']): string {
+export function keyOf(ts: string, unit: BucketWidth['unit']): string {
   const local = `(${ts} at time zone $4::text)`;
   if (unit === 'mo') {
     const months = `((extract(year from ${local}) - 1970) * 12 + extract(month from ${local}) - 1)`;
@@ -127,7 +130,7 @@ function keyOf(ts: string, unit: BucketWidth['unit']): string {
  * The instant that a key stands for, as SQL. Where the local clock shows midnight twice that day begins at the first
  * one; PostgreSQL takes the second. The first one is what the offset of the day before makes of it.
  */
-function instantOf(key: string, unit: BucketWidth['unit']): string {
+export function instantOf(key: string, unit: BucketWidth['unit']): string {
   if (unit !== 'd' && unit !== 'mo') return `(${key} at time zone 'UTC')`;
   const known = `(${key} at time zone $4::text)`;
   const dayBefore = `(${known} - interval '24 hours')`;

@@ -2,21 +2,7 @@ import { z } from 'zod';
 import { devicesMembers, needDevices, rangeMembers } from '../exports/query.ts';
 import { namesOf, sensesQuery } from '../http/list-query.ts';
 import { deviceUuid, timestamp } from '../http/schema.ts';
-import { isTimeZone } from '../lib/time-zone.ts';
-import { BucketView, DeviceMeasurement } from './schema.ts';
-
-export type BucketUnit = 's' | 'm' | 'h' | 'd' | 'mo';
-/** So many units wide. */
-export type BucketWidth = { count: number; unit: BucketUnit };
-
-const Bucket = z
-  .string()
-  .regex(/^0*[1-9]\d{0,5}(s|m|h|d|mo)$/, 'expected a positive whole number of s, m, h, d or mo')
-  .transform((text): BucketWidth => {
-    const [, digits = '1', unit = 's'] = /^(\d+)(\w+)$/.exec(text) ?? [];
-    return { count: Number(digits), unit: unit as BucketUnit };
-  })
-  .meta({ description: 'Width: a whole number of s, m, h, d or months: 15m, 1d, 1mo.' });
+import { bucketQuery, BucketView, DeviceMeasurement, needBucket, timeZoneQuery } from './schema.ts';
 
 const statNames = ['min', 'max', 'avg', 'sum', 'count', 'first', 'last', 'delta'] as const;
 export type StatName = (typeof statNames)[number];
@@ -31,13 +17,8 @@ export const ExportQuery = z
   .strictObject({
     ...devicesMembers,
     senses: sensesQuery,
-    bucket: Bucket.optional(),
-    tz: z
-      .string()
-      .max(64)
-      .refine(isTimeZone, 'expected a name of the IANA database, such as Europe/Berlin')
-      .optional()
-      .meta({ description: 'In which days and months begin; UTC if absent.' }),
+    bucket: bucketQuery,
+    tz: timeZoneQuery,
     stats: Stats.optional(),
     ...rangeMembers,
     shape: z.enum(['rows', 'columns']).default('rows').meta({
@@ -45,11 +26,11 @@ export const ExportQuery = z
     }),
   })
   .superRefine(needDevices)
-  .superRefine(({ bucket, stats, tz, shape }, context) => {
+  .superRefine(needBucket)
+  .superRefine(({ bucket, stats, shape }, context) => {
     const say = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
     if (!bucket && stats) say('stats', 'is of buckets: give bucket too');
-    if (!bucket && tz !== undefined) say('tz', 'is of buckets: give bucket too');
     if (bucket && shape === 'columns') say('shape', 'columns are of points, not of buckets');
   });
 export type ExportQuery = z.output<typeof ExportQuery>;

@@ -34,19 +34,36 @@ export type PointRow = {
   long: number;
 };
 
-/** At most `limit` points behind `after`, newest first. */
+/** Of so many senses a page each is read at once: a second statement would take longer. */
+const fewSenses = 4;
+
+/**
+ * At most `limit` points behind `after`, newest first. Of many senses a few points of each tell from when on the page
+ * must be: so it reads some pages and an index entry of each sense, and not a page of each.
+ */
 export async function listMeasurements(
   sql: Sql,
   range: MeasurementRange,
   limit: number,
   after?: MeasurementCursor,
 ): Promise<PointRow[]> {
-  const { rows } = await sql.query<PointRow>(listMeasurementsQuery(range, limit, after));
-  return rows;
+  const read = async (from: MeasurementRange, ofEach: number) =>
+    (await sql.query<PointRow>(listMeasurementsQuery(from, limit, after, ofEach))).rows;
+  const count = range.senses.length;
+  if (count <= fewSenses) return read(range, limit);
+  for (let ofEach = Math.ceil(limit / count); ofEach < limit; ofEach *= 4) {
+    const newest = await read(range, ofEach);
+    const last = newest.at(-1);
+    // So many are not older than that one: none that is older can be among the newest.
+    if (last && newest.length === limit) return read({ ...range, start: last.ts }, limit);
+    const bySense = Map.groupBy(newest, ({ s_id }) => s_id);
+    if ([...bySense.values()].every(({ length }) => length < ofEach)) return newest;
+  }
+  return read(range, limit);
 }
 
 /**
- * Each sense is read newest first from its own range of the index, one page at most. The
+ * Each sense is read newest first from its own range of the index, `ofEach` points at most. The
  * order is that of (ts, sense); so behind a cursor, senses before the cursor's go on with its time,
  * itself and those after it below.
  */
@@ -54,6 +71,7 @@ export function listMeasurementsQuery(
   { senses, start, end }: MeasurementRange,
   limit: number,
   after?: MeasurementCursor,
+  ofEach = limit,
 ): QueryConfig {
   const [ts, micros, sId] = after ?? [end + 1, 0, ''];
   return {
@@ -77,7 +95,7 @@ export function listMeasurementsQuery(
                             then asked.after_ts + interval '1 microsecond'
                             else asked.after_ts end
           order by m.ts desc
-          limit $8) found
+          limit $9) found
        order by found.ts desc, wanted.s_id collate "C" desc
        limit $8`,
     values: [
@@ -89,6 +107,7 @@ export function listMeasurementsQuery(
       micros,
       sId,
       limit,
+      ofEach,
     ],
   };
 }

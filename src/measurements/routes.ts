@@ -12,7 +12,7 @@ import { exportRoute } from './export-route.ts';
 import { latestRoute } from './latest-route.ts';
 import { listMeasurements, listMeasuredSenses, toCursor, toMeasurementView } from './queries.ts';
 import type { MeasurementRange } from './queries.ts';
-import { MeasurementQuery, MeasurementResponse } from './schema.ts';
+import { MeasurementQuery, MeasurementResponse, type BucketWidth } from './schema.ts';
 import { walkBuckets } from './walk-buckets.ts';
 import { bucketsAsCsv, bucketsAsJson, measurementsAsCsv } from './write-list.ts';
 
@@ -37,7 +37,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
       summary: 'Get measurements',
       description:
         'Points, newest first, page by page; or, with `bucket`, all buckets of the range, newest ' +
-        'first, without positions. In ranges of more than a week what arrives late is in the buckets ' +
+        'first, without positions; days and months begin as the clocks of `tz` have it. In ranges of more than a week what arrives late is in the buckets ' +
         'within five minutes. At most two with `bucket` are answered at once (the quota `exports`); others ' +
         'wait for ten seconds, then 429.',
       tag: 'Measurements',
@@ -57,7 +57,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
         const asCsv = request.accepts('application/json', csvType) === csvType;
         return query.bucket === undefined
           ? answerPoints(deps, range, query, request, asCsv)
-          : answerBuckets(deps, range, query.bucket, asCsv, {
+          : answerBuckets(deps, range, { width: query.bucket, tz: query.tz ?? 'UTC' }, asCsv, {
               timestamp: request.now(),
               run: (pages) => deps.exports.run(account.accountId, request.signal, pages),
             });
@@ -90,11 +90,11 @@ type BucketsAnswer = {
 async function answerBuckets(
   { db, kind }: MeasurementRoutesDeps,
   range: MeasurementRange,
-  widthMs: number,
+  buckets: { width: BucketWidth; tz: string },
   asCsv: boolean,
   { timestamp, run }: BucketsAnswer,
 ) {
-  const chunks = await run(walkBuckets(db, kind, range, widthMs));
+  const chunks = await run(walkBuckets(db, kind, range, buckets));
   return asCsv
     ? stream(csvType, bucketsAsCsv(chunks))
     : stream('application/json', bucketsAsJson(chunks, timestamp));

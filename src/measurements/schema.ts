@@ -3,6 +3,7 @@ import { Position } from '../contract/measurement.ts';
 import { devicesMembers, maxNamedDevices } from '../exports/query.ts';
 import { sensesQuery } from '../http/list-query.ts';
 import { cursorQuery } from '../http/page.ts';
+import { isTimeZone } from '../lib/time-zone.ts';
 import {
   cursorText,
   cursorTs,
@@ -22,7 +23,7 @@ export const BucketView = z
   .object({
     sId: z.string(),
     ts: timestamp.meta({
-      description: 'Where the bucket begins; buckets are counted from the epoch.',
+      description: 'Where the bucket begins; buckets are counted from 1970 on, in the time zone.',
     }),
     min: z.number(),
     max: z.number(),
@@ -55,27 +56,63 @@ export type LatestView = z.infer<typeof LatestView>;
 
 export const LatestResponse = z.object({ latest: z.array(LatestView), timestamp });
 
-const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+export type BucketUnit = 's' | 'm' | 'h' | 'd' | 'mo';
+/** So many units wide. */
+export type BucketWidth = { count: number; unit: BucketUnit };
+
+/** Of a month the longest. */
+export const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, mo: 31 * 86_400_000 };
 /** A bucket wider than a century says nothing, and its bounds would leave what a timestamp holds. */
-const maxBucketMs = 36_500 * unitMs.d;
+const maxDays = 36_500;
 
-/** `15m` and the like, as a width in ms. */
-const bucketQuery = z
+/** `bucket` of a query: `15m`, `1mo` and the like. */
+export const bucketQuery = z
   .string()
-  .regex(/^0*[1-9]\d{0,9}[smhd]$/, 'expected a positive whole number of s, m, h or d, such as 15m')
-  .transform((text) => Number.parseInt(text, 10) * unitMs[text.at(-1) as keyof typeof unitMs])
-  .refine((ms) => ms <= maxBucketMs, 'is wider than 36500 days')
+  .regex(
+    /^0*[1-9]\d{0,9}(s|m|h|d|mo)$/,
+    'expected a positive whole number of s, m, h, d or mo, such as 15m',
+  )
+  .transform((text): BucketWidth => {
+    const [, digits = '1', unit = 's'] = /^(\d+)(\w+)$/.exec(text) ?? [];
+    return { count: Number(digits), unit: unit as BucketUnit };
+  })
+  .refine(
+    ({ count, unit }) => count * unitMs[unit] <= maxDays * unitMs.d,
+    `is wider than ${maxDays} days`,
+  )
   .optional()
-  .meta({ description: 'Width of a bucket: a whole number of s, m, h or d: 15m.' });
+  .meta({
+    description: 'Width of a bucket: a whole number of s, m, h, d or months: 15m, 1d, 1mo.',
+  });
 
-export const MeasurementQuery = z.object({
-  senses: sensesQuery,
-  start: timestampQuery.default(0),
-  end: timestampQuery.optional(),
-  bucket: bucketQuery,
-  limit: limitQuery(1_000),
-  cursor: cursorQuery(MeasurementCursor),
-});
+/** `tz` of a query. */
+export const timeZoneQuery = z
+  .string()
+  .max(64)
+  .refine(isTimeZone, 'expected a name of the IANA database, such as Europe/Berlin')
+  .optional()
+  .meta({ description: 'In which days and months of buckets begin; UTC if absent.' });
+
+/** For `superRefine`. */
+export function needBucket(
+  { bucket, tz }: { bucket?: BucketWidth | undefined; tz?: string | undefined },
+  context: z.RefinementCtx,
+): void {
+  if (bucket || tz === undefined) return;
+  context.addIssue({ code: 'custom', path: ['tz'], message: 'is of buckets: give bucket too' });
+}
+
+export const MeasurementQuery = z
+  .object({
+    senses: sensesQuery,
+    start: timestampQuery.default(0),
+    end: timestampQuery.optional(),
+    bucket: bucketQuery,
+    tz: timeZoneQuery,
+    limit: limitQuery(1_000),
+    cursor: cursorQuery(MeasurementCursor),
+  })
+  .superRefine(needBucket);
 export type MeasurementQuery = z.output<typeof MeasurementQuery>;
 
 export const MeasurementResponse = z.union([

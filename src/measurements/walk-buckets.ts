@@ -1,10 +1,10 @@
 import type { Sql } from '../db/sql.ts';
 import type { HistoryKind } from '../history/kind.ts';
-import { hourMs, listBuckets, toBucketView } from './buckets.ts';
+import { hourMs, listBuckets, listLocalBuckets, findBucketStart, toBucketView } from './buckets.ts';
 import type { BucketRow } from './buckets.ts';
 import { findBounds } from './queries.ts';
 import type { MeasurementRange } from './queries.ts';
-import type { BucketView } from './schema.ts';
+import { unitMs, type BucketView, type BucketWidth } from './schema.ts';
 
 const weekMs = 7 * 24 * hourMs;
 
@@ -16,10 +16,21 @@ const maxPointsSpanMs = 4 * weekMs;
 
 /**
  * All buckets of a range, newest first, a few thousand at a time: however many there are, and however
- * slowly they are read, no more is held, and no transaction stays open. A longer range in buckets of
- * whole hours comes from the hourly aggregate, where there is one.
+ * slowly they are read, no more is held, and no transaction stays open. `tz`: in which days and months begin.
  */
-export async function* walkBuckets(
+export function walkBuckets(
+  sql: Sql,
+  kind: HistoryKind,
+  range: MeasurementRange,
+  { width, tz }: { width: BucketWidth; tz: string },
+): AsyncGenerator<BucketView[]> {
+  return tz === 'UTC' && width.unit !== 'mo'
+    ? walkEvenBuckets(sql, kind, range, width.count * unitMs[width.unit])
+    : walkLocalBuckets(sql, range, width, tz);
+}
+
+/** Those that are as long as each other. A longer range in whole hours comes from the hourly aggregate, where there is one. */
+async function* walkEvenBuckets(
   sql: Sql,
   kind: HistoryKind,
   range: MeasurementRange,
@@ -52,6 +63,33 @@ export async function* walkBuckets(
       end = from - 1;
       if (rows.length < maxRows / 4) span *= 4;
     }
+  }
+}
+
+/** Days of 23, 24 and 25 hours, and months: PostgreSQL knows where they begin. */
+async function* walkLocalBuckets(
+  sql: Sql,
+  range: MeasurementRange,
+  width: BucketWidth,
+  tz: string,
+): AsyncGenerator<BucketView[]> {
+  const widthMs = width.count * unitMs[width.unit];
+  // As many buckets as a statement may give rows, within the time that one may cover.
+  const spanMs = Math.min(
+    Math.max(1, Math.floor(maxRows / Math.max(1, range.senses.length))) * widthMs,
+    Math.max(widthMs, maxPointsSpanMs),
+  );
+  let left: MeasurementRange = range;
+  for (;;) {
+    // What is empty is passed over.
+    const bounds = left.end < left.start ? null : await findBounds(sql, left);
+    if (!bounds) return;
+    const end = Math.min(left.end, bounds.newest);
+    const begin = await findBucketStart(sql, Math.max(0, end - spanMs + widthMs), width, tz);
+    const start = Math.max(left.start, begin);
+    const rows = await listLocalBuckets(sql, { ...range, start, end }, width, tz);
+    if (rows.length > 0) yield rows.map(toBucketView);
+    left = { ...range, end: start - 1 };
   }
 }
 

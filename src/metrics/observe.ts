@@ -175,3 +175,15 @@ export function observeNearQuotas(
     for (const [quota, { near }] of counts) accounts.set({ quota }, near);
   };
 }
+
+/** `countWaiting`: requests of accounts that wait for a connection to the database. */
+export function observeShares(registry: Registry, countWaiting: () => number): void {
+  new Gauge({
+    name: 'database_requests_waiting',
+    help: 'Requests of accounts that wait for a connection to the database, as their account has its share.',
+    registers: [registry],
+    collect() {
+      this.set(countWaiting());
+    },
+  });
+}

@@ -5,7 +5,7 @@ import { endAnnouncement } from './end-announcement.ts';
 import { gather } from './gather.ts';
 import type { NotificationLog } from './log.ts';
 import type { NumberRule } from './phone-number.ts';
-import { removePushToken } from './queries.ts';
+import { hasPushToken, removePushToken } from './queries.ts';
 import { reasonAgainst } from './reason-against.ts';
 import { reasons, type Reason } from './reasons.ts';
 import { send, type SendDeps } from './send.ts';
@@ -47,7 +47,9 @@ export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
     onOutcome?.({ kind, state: outcome.state === 'queued' ? 'retried' : outcome.state });
   };
   const via = viaOf(deps, kind);
-  const needless = reasonAgainst(turn, deps.isAllowedNumber);
+  // Who logged out of a telephone, or was taken out of `apn`, is not told on it what waited.
+  const isGone = kind === 'push' && !(await hasPushToken(db, turn.accountId, turn.recipient));
+  const needless = isGone ? 'contact-gone' : reasonAgainst(turn, deps.isAllowedNumber);
   try {
     if (needless) throw new DeliveryError('never', needless, reasons[needless]);
     await send(deps, await gather(deps, turn));

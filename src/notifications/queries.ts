@@ -1,9 +1,21 @@
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Reason } from './reasons.ts';
 import type { NotificationOutcome, NotificationState } from './schema.ts';
 
-/** Takes a push token that the push service calls dead out of an account's `apn`. */
-export async function removePushToken(sql: Sql, accountId: number, token: string): Promise<void> {
+/**
+ * Takes a push token that the push service calls dead out of an account, wherever it is. Two transactions: who holds
+ * the account's row deletes its tokens on another connection, and neither may wait for the other.
+ */
+export async function removePushToken(
+  sql: Database,
+  accountId: number,
+  token: string,
+): Promise<void> {
+  await sql.query('delete from push_token where account_id = $1 and token = $2', [
+    accountId,
+    token,
+  ]);
   await sql.query(
     `update account
         set apn = (
@@ -14,6 +26,18 @@ export async function removePushToken(sql: Sql, accountId: number, token: string
       where id = $1 and apn @> jsonb_build_array(jsonb_build_object('token', $2::text))`,
     [accountId, token],
   );
+}
+
+/** Whether a push token is still one of an account: of its `apn`, or of a session of its. */
+export async function hasPushToken(sql: Sql, accountId: number, token: string): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    `select from push_token where account_id = $1 and token = $2
+      union all
+     select from account
+      where id = $1 and apn @> jsonb_build_array(jsonb_build_object('token', $2::text))`,
+    [accountId, token],
+  );
+  return (rowCount ?? 0) > 0;
 }
 
 /** Forgets outcomes from before `beforeMs`; what is still queued stays. */

@@ -33,7 +33,7 @@ export const reasons = {
   'receiver-gone': 'The receiver says that it is gone (410).',
   'address-refused': 'The webhook leads to an address that is not of the public internet.',
   'not-confirmed': 'The address is not confirmed, or its owner wants no more messages.',
-  'contact-gone': 'The contact was removed before it was its turn.',
+  'contact-gone': 'The contact or push token was removed before it was its turn.',
   'other-labels': 'The device had none of the labels of the contact when it was its turn.',
   'too-late': 'It waited for a day without getting through.',
   fault: 'The message could not be handed over.',

@@ -19,7 +19,7 @@ export type ContactOf = {
 export type Sender = {
   accountId: number;
   maySendSms: boolean;
-  /** Each once, in the account's order. */
+  /** Each once: those of `apn` in the account's order, then those of sessions. */
   tokens: string[];
   /** Webhooks and confirmed addresses. */
   contacts: ContactOf[];
@@ -46,10 +46,15 @@ export async function findSenders(
     text: `
       select account.id as "accountId", may_send_sms as "maySendSms", time_zone as "timeZone", language,
              (select coalesce(json_agg(token order by nth), '[]')
-                from (select entry ->> 'token' as token, min(nth) as nth
-                        from jsonb_array_elements(apn) with ordinality as e (entry, nth)
-                       where entry ->> 'token' is not null
-                       group by 1) as t) as tokens,
+                from (select token, min(nth) as nth
+                        from (select entry ->> 'token' as token, nth
+                                from jsonb_array_elements(apn) with ordinality as e (entry, nth)
+                               union all
+                              select p.token, 1000 + extract(epoch from p.added_at)
+                                from push_token p
+                               where p.account_id = account.id) as every
+                       where token is not null
+                       group by token) as t) as tokens,
              (select coalesce(json_agg(json_build_object('contactId', c.id, 'kind', c.kind,
                                                          'address', c.address, 'labels', c.labels,
                                                          'afterMs', c.after_ms,
@@ -123,7 +128,8 @@ export async function countRecipients(
     unconfirmed: number;
     webhooks: number;
   }>(
-    `select coalesce((select jsonb_array_length(apn) from account where id = $1), 0) as tokens,
+    `select coalesce((select jsonb_array_length(apn) from account where id = $1), 0) +
+              (select count(*) from push_token where account_id = $1)::integer as tokens,
             count(*) filter (where kind = 'email' and confirmed_at is not null) as emails,
             count(*) filter (where kind = 'email' and confirmed_at is null) as unconfirmed,
             count(*) filter (where kind = 'webhook') as webhooks

@@ -33,6 +33,7 @@ const watched: QuotaName[] = [
   'profileBytesTotal',
   'connections',
   'contacts',
+  'pushTokens',
   'keys',
   'eventsPerDay',
   'messagesPerDay',
@@ -67,6 +68,8 @@ export async function listNear(
          group by account_id
         union all
         select account_id, 'contacts', count(*) from contact group by account_id
+        union all
+        select account_id, 'pushTokens', count(*) from push_token group by account_id
         union all
         select account_id, 'keys', count(*) from api_key group by account_id
         union all

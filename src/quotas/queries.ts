@@ -43,6 +43,7 @@ export async function findUsage(sql: Sql, accountId: number): Promise<Usage | nu
                            where d.account_id = a.id and p.connected
                            group by p.connector_id) as c),
                'contacts', (select count(*) from contact where account_id = a.id),
+               'pushTokens', (select count(*) from push_token where account_id = a.id),
                'keys', (select count(*) from api_key where account_id = a.id),
                'jobs', (select count(*) from job where account_id = a.id and state = 'running'),
                'idempotencyKeys',

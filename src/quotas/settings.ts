@@ -35,6 +35,7 @@ export const QuotaSettings = z.strictObject({
   rejectionsPerMessage: z.int().min(1).max(100),
   rejectionBytesPerDevice: count,
   contacts: count,
+  pushTokens: count,
   messagesPerDay: count,
   messagesPerRecipient: count,
   webhooksPerDay: count,

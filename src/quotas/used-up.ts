@@ -28,6 +28,8 @@ export async function countUsedUp(
         union all
         select account_id, 'contacts', count(*) from contact group by account_id
         union all
+        select account_id, 'pushTokens', count(*) from push_token group by account_id
+        union all
         select account_id, 'keys', count(*) from api_key group by account_id
         union all
         select account_id, 'eventsPerDay', sum(events + events_left_out)

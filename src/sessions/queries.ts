@@ -1,6 +1,6 @@
 import { unseenArray } from '../db/array.ts';
 import type { Sql } from '../db/sql.ts';
-import { againMs, type RotateTo, type Session, type SessionKind } from './store.ts';
+import { againMs, aheadMs, type RotateTo, type Session, type SessionKind } from './store.ts';
 
 type Row = {
   id: string;
@@ -30,7 +30,8 @@ export async function makeRoom(
         select id
         from session
         where account_id = $1 and expires_at > ms_to_timestamp($2)
-        order by used_at > created_at desc, used_at desc, id desc
+        order by used_at > created_at and created_at <= ms_to_timestamp($2 + ${aheadMs}) desc,
+          used_at desc, id desc
         offset $3
       )
       returning id
@@ -88,7 +89,8 @@ export async function slideSession(sql: Sql, session: Session): Promise<void> {
     `
       update session
       set used_at = ms_to_timestamp($2), expires_at = ms_to_timestamp($3)
-      where id = $1 and used_at < ms_to_timestamp($2)
+      where id = $1
+        and (used_at < ms_to_timestamp($2) or used_at > ms_to_timestamp($2 + ${aheadMs}))
     `,
     [session.sessionId, session.lastUsedTs, session.expiresTs],
   );

@@ -1,3 +1,5 @@
+import { aheadMs } from './store.ts';
+
 // Redis runs a script as one step: nothing comes between its commands.
 
 /**
@@ -6,12 +8,14 @@
  * first those never used since their login, then the least recently used.
  */
 export const createScript = `
+local latest = cjson.decode(ARGV[1]).createdTs + ${aheadMs}
 local others = {}
 for _, id in ipairs(redis.call('smembers', KEYS[3])) do
   local text = redis.call('get', ARGV[5] .. 'session:' .. id)
   if text then
     local session = cjson.decode(text)
-    local unused = session.lastUsedTs <= session.createdTs
+    local ahead = session.createdTs > latest
+    local unused = ahead or session.lastUsedTs <= session.createdTs
     table.insert(others, { id = id, unused = unused, ts = session.lastUsedTs })
   else
     redis.call('srem', KEYS[3], id)
@@ -43,7 +47,11 @@ return ended
 /** KEYS: session, list. ARGV: session as JSON, expiry in ms, last use in ms. Never brings one back. */
 export const touchScript = `
 local text = redis.call('get', KEYS[1])
-if not text or cjson.decode(text).lastUsedTs >= tonumber(ARGV[3]) then
+if not text then
+  return
+end
+local used = cjson.decode(text).lastUsedTs
+if used >= tonumber(ARGV[3]) and used <= tonumber(ARGV[3]) + ${aheadMs} then
   return
 end
 redis.call('set', KEYS[1], ARGV[1], 'PXAT', ARGV[2])

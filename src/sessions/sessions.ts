@@ -4,7 +4,7 @@ import type { Keys } from '../config/keys.ts';
 import type { LimitOf } from '../quotas/overrides.ts';
 import { hashRefreshToken, isRefreshToken, makeRefreshToken } from './refresh-token.ts';
 import { seal, unseal } from './seal.ts';
-import type { Session, SessionKind, SessionStore } from './store.ts';
+import { aheadMs, type Session, type SessionKind, type SessionStore } from './store.ts';
 import { createTokens } from './tokens.ts';
 
 const minuteMs = 60_000;
@@ -36,12 +36,19 @@ export type SessionsDeps = {
   store: SessionStore;
   keys: Pick<Keys, 'accountTokens' | 'refreshTokens'>;
   clock: () => number;
+  /** Where the clock should be less where it is, while it is in doubt, ms (src/clock). Absent: 0. */
+  doubtSpanMs?: () => number;
   /** The quota `sessions`. */
   limitOf: LimitOf;
   /** Whether the operator has shut the account out: its sessions open nothing, wherever they come from. */
   isDisabled?: (accountId: number) => boolean;
   /** A rule ended a session; for the audit trail. */
   onEnded?: (ended: EndedSession) => void;
+  /**
+   * Deletes what belonged to sessions that have ended (null: all of the account), before whoever ended them is
+   * answered. What it cannot delete goes with `forgetTokensOfEnded`.
+   */
+  release?: (accountId: number, sessionIds: string[] | null) => Promise<void>;
   /** A session ended before its time, or (without `sessionId`) all of an account's. */
   onRevoked: (revoked: { accountId: number; sessionId?: string }) => void;
 };
@@ -70,8 +77,10 @@ export type Sessions = {
 };
 
 export function createSessions(deps: SessionsDeps): Sessions {
-  const { store, keys, clock, onRevoked, onEnded, isDisabled } = deps;
+  const { store, keys, clock, onRevoked, onEnded, isDisabled, release } = deps;
   const tokens = createTokens(keys.accountTokens);
+  /** A later time was written by a clock that was ahead: what began then would end only once time has come as far. */
+  const latestTs = () => clock() + Math.max(0, deps.doubtSpanMs?.() ?? 0) + aheadMs;
 
   const begin = (owner: Owner, kind: SessionKind, livesMs: number): Session => {
     const nowTs = clock();
@@ -99,13 +108,16 @@ export function createSessions(deps: SessionsDeps): Sessions {
       onRevoked({ accountId, sessionId });
       onEnded?.({ accountId, sessionId, reason: 'sessions-quota', address: null });
     }
+    if (ended.length > 0) await release?.(accountId, ended);
   };
   /** The session a token was signed for, while it lives. */
   const find = async (token: string, { evenExpired = false } = {}): Promise<Session> => {
     const claims = await tokens.verify(token);
-    if (!claims || (!evenExpired && claims.exp * 1_000 <= clock())) throw noSession();
+    if (!claims) throw noSession();
+    const isInTime = claims.exp * 1_000 > clock() && claims.iat * 1_000 <= latestTs();
+    if (!evenExpired && !isInTime) throw noSession();
     const session = await store.find(claims.sid, clock());
-    if (session?.accountUuid !== claims.sub) throw noSession();
+    if (session?.accountUuid !== claims.sub || session.createdTs > latestTs()) throw noSession();
     if (isDisabled?.(session.accountId)) throw noSession();
     return session;
   };
@@ -147,6 +159,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
       if (rotation.outcome === 'reused') {
         onRevoked({ accountId, sessionId });
         onEnded?.({ accountId, sessionId, reason: 'refresh-token-reused', address });
+        await release?.(accountId, [sessionId]);
       }
       throw noSession();
     },
@@ -169,13 +182,17 @@ export function createSessions(deps: SessionsDeps): Sessions {
 
     async revoke(accountId, sessionId) {
       const revoked = await store.revoke(accountId, sessionId);
-      if (revoked) onRevoked({ accountId, sessionId });
+      if (revoked) {
+        onRevoked({ accountId, sessionId });
+        await release?.(accountId, [sessionId]);
+      }
       return revoked;
     },
 
     async revokeAll(accountId) {
       await store.revokeAll(accountId);
       onRevoked({ accountId });
+      await release?.(accountId, null);
     },
   };
 }
@@ -188,7 +205,8 @@ function touch(session: Session, nowTs: number): Session | null {
   const { kind, createdTs, lastUsedTs } = session;
   const isFirstUse = lastUsedTs <= createdTs;
   // A pair's life is prolonged by its refresh token alone.
-  const slides = kind === 'account' && nowTs - lastUsedTs >= lifetimes.touchMs;
+  const isAhead = lastUsedTs > nowTs + aheadMs;
+  const slides = kind === 'account' && (isAhead || nowTs - lastUsedTs >= lifetimes.touchMs);
   if (!isFirstUse && !slides) return null;
   const endTs = createdTs + lifetimes.accountMs;
   const expiresTs = slides ? Math.min(nowTs + lifetimes.accountIdleMs, endTs) : session.expiresTs;

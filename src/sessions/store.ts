@@ -26,6 +26,9 @@ export type RotateTo = { oldHash: string; newHash: string; successor: string };
 /** How long from a rotation the old token gives its successor again; using it so prolongs nothing. */
 export const againMs = 10_000;
 
+/** Clocks of processes differ by less: a time so much later was written by a clock that was ahead. */
+export const aheadMs = 60_000;
+
 type CreateOptions = {
   /** Of a pair's refresh token. */
   refreshHash?: string;
@@ -41,12 +44,12 @@ type CreateOptions = {
 export type SessionStore = {
   /**
    * Creates a session. Returns the identifiers of the sessions that were ended to keep the limit: first
-   * sessions never used since their login, then the least recently used.
+   * sessions never used since their login, or begun by a clock that was ahead, then the least recently used.
    */
   create(session: Session, options: CreateOptions): Promise<string[]>;
   /** Null when it never existed, ran out or was revoked. As fresh as a query made for it alone. */
   find(sessionId: string, nowTs: number): Promise<Session | null>;
-  /** Slides an existing session, never back; nor does it bring back a revoked one. */
+  /** Slides an existing session, back only from a time that is ahead; nor does it bring back a revoked one. */
   touch(session: Session): Promise<void>;
   /**
    * Replaces the refresh token by its successor and slides the session, atomically: one of any number

@@ -9,8 +9,8 @@ const issuer = 'sensorium';
 // A device's token is no JWT, and nothing else is signed for this audience.
 const audience = 'sensorium account';
 
-const Claims = z.object({ sub: z.string(), sid: z.string(), exp: z.int() });
-/** Account uuid, session and expiry (seconds since the epoch, RFC 7519) of a token. */
+const Claims = z.object({ sub: z.string(), sid: z.string(), iat: z.int(), exp: z.int() });
+/** Account uuid, session, issue and expiry (seconds since the epoch, RFC 7519) of a token. */
 type Claims = z.infer<typeof Claims>;
 
 export type Tokens = {

@@ -4,6 +4,7 @@ import { auditRoutes } from '../../src/audit/routes.ts';
 import { startDisabledAccounts } from '../../src/accounts/disabled.ts';
 import { memoryLimiters } from '../../src/accounts/limiters.ts';
 import { createLoginRates, type LoginQuotas } from '../../src/accounts/login-rates.ts';
+import { forgetTokensOf } from '../../src/accounts/push-tokens.ts';
 import { createPasswords } from '../../src/accounts/passwords.ts';
 import {
   createLinkMailLimit,
@@ -59,7 +60,7 @@ const keys = deriveKeys('a secret of the tests, long enough to be one');
 export async function startApp(options: AppOptions = {}) {
   const database = options.database ?? (await testDatabase());
   const { db } = database;
-  const time = { offsetMs: 0 };
+  const time = { offsetMs: 0, doubtSpanMs: 0 };
   const clock = () => Date.now() + time.offsetMs;
   const revoked: BusMessages['revoked'][] = [];
   const removedAccounts: number[] = [];
@@ -77,8 +78,10 @@ export async function startApp(options: AppOptions = {}) {
     store,
     keys,
     clock,
+    doubtSpanMs: () => time.doubtSpanMs,
     limitOf: () => options.sessions ?? 50,
     onRevoked,
+    release: (accountId, sessionIds) => forgetTokensOf(db, accountId, sessionIds),
     isDisabled: disabled.has,
     onEnded: writeEndedSessions({ db, clock, log }),
   });
@@ -112,6 +115,7 @@ export async function startApp(options: AppOptions = {}) {
         limiters,
       ),
       forgetPersons,
+      pushTokensOf: () => 3,
       onAccountRemoved: (accountId) => void removedAccounts.push(accountId),
       linkKeys: keys.mailLinks,
       hasMail: options.hasMail ?? false,

@@ -1,7 +1,7 @@
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { startApp } from './app.ts';
-import { type Logins, password, sessionStores, startLogins } from './logins.ts';
+import { type Logins, pairOf, password, sessionStores, startLogins } from './logins.ts';
 
 describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
   let app: Logins;
@@ -134,5 +134,53 @@ describe.each(sessionStores)('section 5: sessions in the %s', (kind) => {
     } finally {
       await second.close();
     }
+  });
+});
+
+describe.each(sessionStores)('what a clock ahead has begun, with sessions in the %s', (kind) => {
+  const dayMs = 86_400_000;
+  let app: Logins;
+  beforeAll(async () => {
+    app = await startLogins(kind);
+  });
+  afterAll(() => app.close());
+
+  test('opens nothing once the clock is right, nor costs those of before their place', async () => {
+    const { email, token: before } = await app.newAccount();
+    app.time.offsetMs = 300 * dayMs;
+    const { token: pair } = await app.logInV1(email);
+    const login = { email, password };
+    const ahead = await app.call('POST', '/v2/accounts/login', { body: login });
+    const sliding = String(ahead.body['accountAuthToken']);
+    expect([await app.opens(pair), await app.opens(sliding)]).toEqual([200, 200]);
+    app.time.offsetMs = 0;
+    expect([await app.opens(pair), await app.opens(sliding)]).toEqual([401, 401]);
+    expect(await app.opens(before)).toBe(200);
+    // While it is in doubt which of both clocks is right, each of them counts.
+    app.time.doubtSpanMs = 300 * dayMs;
+    expect([await app.opens(pair), await app.opens(sliding)]).toEqual([200, 200]);
+    app.time.doubtSpanMs = 0;
+  });
+
+  test('a session that was used meanwhile ends when it would have ended', async () => {
+    const { token } = await app.newAccount();
+    app.time.offsetMs = 20 * dayMs;
+    expect(await app.opens(token)).toBe(200);
+    app.time.offsetMs = 0;
+    expect(await app.opens(token)).toBe(200);
+    const list = await app.call('GET', '/v2/accounts/sessions', { token });
+    const [session] = list.body['sessions'] as { expiresTs: number; lastUsedTs: number }[];
+    expect(session?.lastUsedTs).toBeLessThan(Date.now() + dayMs);
+  });
+
+  test('a pair whose access token is from then is refreshed', async () => {
+    const { email } = await app.newAccount();
+    const first = await app.logInV1(email);
+    app.time.offsetMs = 20 * dayMs;
+    const then = pairOf(await app.refresh(first.token, first.refreshToken));
+    app.time.offsetMs = 0;
+    expect(await app.opens(then.token)).toBe(401);
+    const now = pairOf(await app.refresh(then.token, then.refreshToken));
+    expect(await app.opens(now.token)).toBe(200);
   });
 });

@@ -194,3 +194,67 @@ test('a database that takes no writes does not keep a process from starting, nor
   await one.close();
   await drop();
 });
+
+test('what it wrote while it was ahead is brought back once it is right, by whichever process comes to it', async () => {
+  const { db, start, set, readRow, drop } = await real();
+  const first = await start();
+  await set(365 * 24 * hour);
+  await expect.poll(() => first.believedTs()).toBe(null);
+  await expect.poll(readRow).toMatchObject({ doubted: true });
+  // Killed before it could do anything about it.
+  await first.close();
+  await set(0);
+  const times: number[] = [];
+  const second = await startServiceClock({
+    db,
+    monotonicClock: () => performance.now(),
+    askEveryMs: 5,
+    onError: () => undefined,
+    onMoved: () => undefined,
+    onChange: () => undefined,
+    async bringBack(nowTs) {
+      times.push(nowTs);
+      if (times.length === 1) throw new Error('The database went away meanwhile.');
+    },
+  });
+  await expect.poll(() => times.length).toBe(2);
+  expect(Math.abs((times[1] ?? 0) - second.now())).toBeLessThan(hour);
+  const { rows } = await db.query('select is_unsettled from believed_time');
+  // What was under way then may still be written: once more in ten minutes.
+  expect(rows).toEqual([{ is_unsettled: true }]);
+  await second.close();
+  await drop();
+});
+
+test('ten minutes after that it is brought back once more, and that is noted', async () => {
+  const { db, set, start, readRow, drop } = await real();
+  let passedMs = 0;
+  const times: number[] = [];
+  const first = await start();
+  await set(-hour);
+  await expect.poll(readRow).toMatchObject({ doubted: true });
+  await first.close();
+  await set(0);
+  const clockMs = () => performance.now() + passedMs;
+  const second = await startServiceClock({
+    db,
+    monotonicClock: clockMs,
+    // The process's time and the database's go on alike.
+    suspendedMs: () => 0,
+    askEveryMs: 5,
+    onError: () => undefined,
+    onMoved: () => undefined,
+    onChange: () => undefined,
+    bringBack: async (nowTs) => void times.push(nowTs),
+  });
+  await expect.poll(() => times.length).toBe(1);
+  passedMs = 11 * 60_000;
+  await set(passedMs);
+  const isUnsettled = async () =>
+    (await db.query<{ is_unsettled: boolean }>('select is_unsettled from believed_time')).rows[0]
+      ?.is_unsettled;
+  await expect.poll(isUnsettled).toBe(false);
+  expect(times).toHaveLength(2);
+  await second.close();
+  await drop();
+});

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { linkLifetimeMs, makeEmailToken, readEmailToken } from '../../src/accounts/links.ts';
 import { makeContactToken, readLinkToken } from '../../src/contacts/links.ts';
 import { webhookSecrets } from '../../src/contacts/webhook-secret.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
@@ -48,4 +49,18 @@ test('the secret of a webhook stays, and signs on beside the next one while SECR
   expect(both[1]).toBe(secret);
   const [other] = webhookSecrets(hookKeys, '1f8fad5b-d9cb-469f-a165-70867728950e');
   expect(other).not.toBe(secret);
+});
+
+test('made by a clock that was ahead it opens nothing once that is right, but it still ends mails', () => {
+  const aheadMs = 365 * day;
+  const read = (purpose: 'confirm' | 'unsubscribe') => {
+    const token = makeContactToken(keys, purpose, { contactUuid, nowMs: aheadMs });
+    return readLinkToken(keys, purpose, { token, nowMs: 0 });
+  };
+  expect(read('confirm')).toBeNull();
+  expect(read('unsubscribe')).not.toBeNull();
+  const change = { uuid: contactUuid, expiresTs: aheadMs + linkLifetimeMs };
+  const token = makeEmailToken(keys, change);
+  expect(readEmailToken(keys, token, aheadMs)).toBe(contactUuid);
+  expect(readEmailToken(keys, token, 0)).toBeNull();
 });

@@ -61,7 +61,10 @@ describe.skipIf(findTimescaleBinDir() === null)("TimescaleDB's Apache build", ()
     expect(await listEvents(db, { deviceId, start: 0, senses: ['0x1'] }, now)).toHaveLength(1);
     const range = { senses: await listMeasuredSenses(db, deviceId), start: 0, end: now };
     const counts: number[] = [];
-    for await (const page of walkBuckets(db, 'plain', range, day)) {
+    for await (const page of walkBuckets(db, 'plain', range, {
+      width: { count: 1, unit: 'd' },
+      tz: 'UTC',
+    })) {
       counts.push(...page.map(({ count }) => count));
     }
     expect(counts).toEqual([1]);

@@ -1,9 +1,12 @@
+import type { QueryConfig } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { listAlarms, type AlarmFilter } from '../../src/alarms/queries.ts';
 import { removeContacts } from '../../src/contacts/queries.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { findDevices } from '../../src/devices/find-devices.ts';
+import { walkEvents } from '../../src/events/export-events.ts';
+import { listMeasurements, toCursor, type PointRow } from '../../src/measurements/queries.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 /** A node of `explain (analyze, buffers, format json)`, as far as it is looked at. */
@@ -113,6 +116,9 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     ['a label of one device', { label: 'alone' }],
     ['a label of many', { label: 'site' }],
     ['a label of many, closed', { label: 'site', state: 'closed' }],
+    ['a label of many, open', { label: 'site', state: 'open' }],
+    ['a label of one device, open', { label: 'alone', state: 'open' }],
+    ['a label that no device has, acknowledged', { label: 'nobody', state: 'acknowledged' }],
     ['a key of a label', { within: ['alone', 'other'] }],
     ['a key of a label that no device has', { within: ['other'] }],
     ['a key and a label that exclude each other', { within: ['alone'], label: 'site' }],
@@ -166,11 +172,132 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     return { accountId, within: null, limit: 20, ...of, deviceUuid };
   }
 
+  it('those of a removed device are not walked, until they are deleted', async () => {
+    const owner = await addAccount('removing');
+    const [first, second] = await addDevices(owner);
+    await db.query(
+      `insert into alarm
+         (account_id, device_id, device_uuid, p_id, pu_id, st_id, ev_id, tells, is_reported, is_global, since_at,
+          last_firing_at, event, actions, s_ids, closed_at, closed_by)
+       select $1, d.id, d.uuid, '', 1, 1, i, 'alarm', false, false, now(), now(), '{}', '{}', '{}', now(), 'cleared'
+         from generate_series(1, 5010) i
+         join device d on d.uuid = case when i <= 10 then $3::uuid else $2::uuid end
+        order by i`,
+      [owner, first, second],
+    );
+    // As a removal leaves it until the pieces come to it.
+    await db.query(
+      `with removed as (
+         insert into removed_device (device_id, account_id) select id, account_id from device where uuid = $1)
+       update device set account_id = null where uuid = $1`,
+      [first],
+    );
+    await db.query('vacuum analyze alarm');
+    const filters: Partial<AlarmFilter>[] = [{}, { state: 'closed' }];
+    for (const of of filters) {
+      const filter = { ...whole({}), ...of, accountId: owner };
+      expect(await listAlarms(db, filter)).toHaveLength(10);
+      const plan = await planOf((sql) => listAlarms(sql, filter));
+      expect(rowsOf(plan, 'alarm')).toBeLessThanOrEqual(siteDevices * (1 + 20) + 3 * 20);
+    }
+  });
+
   it('the device of another account is not looked into', async () => {
     const stranger = await addAccount('stranger');
     const filter = { ...whole({}), accountId: stranger, deviceUuid: uuids[0] };
     expect(await listAlarms(db, filter)).toEqual([]);
     expect(rowsOf(await planOf((sql) => listAlarms(sql, filter)), 'alarm')).toBe(0);
+  });
+
+  it('a page of the values of many senses reads some pages, and not one of each sense', async () => {
+    const [senses, points, limit] = [60, 200, 50];
+    const { rows } = await db.query<{ seriesId: number; sId: string }>(
+      `insert into series (device_id, s_id)
+       select id, '0x' || to_hex(n) from device, generate_series(1, $2::integer) n where uuid = $1
+       returning id as "seriesId", s_id as "sId"`,
+      [uuids[0], senses],
+    );
+    const newestTs = Math.floor(Date.now() / 60_000) * 60_000;
+    await db.query(
+      `insert into measurement (series_id, ts, val)
+       select id, ms_to_timestamp($2::bigint - n * 60000 - id % 7), n
+         from unnest($1::bigint[]) id, generate_series(1, $3::integer) n`,
+      [rows.map(({ seriesId }) => seriesId), newestTs, points],
+    );
+    await db.query('vacuum analyze measurement');
+    const range = {
+      senses: rows.toSorted((one, other) => (one.sId < other.sId ? -1 : 1)),
+      start: 0,
+      end: newestTs,
+    };
+    let read = 0;
+    const watched = {
+      async query(config: QueryConfig) {
+        const explained = await db.query<{ 'QUERY PLAN': { Plan: Node }[] }>(
+          `explain (analyze, buffers, timing off, format json) ${config.text}`,
+          config.values,
+        );
+        read += readOf(explained.rows[0]?.['QUERY PLAN'][0]?.Plan as Node);
+        return db.query(config.text, config.values);
+      },
+    } as unknown as Sql;
+    const page = await listMeasurements(watched, range, limit);
+    // Each sense has its newest here, and what may be of the page is read once more.
+    expect(read).toBeLessThanOrEqual(2 * senses + 3 * limit);
+    // All of it, in pages, is what there is, in order.
+    const found = [...page];
+    for (let last = page; last.length === limit;) {
+      last = await listMeasurements(db, range, limit, toCursor(found.at(-1) as PointRow));
+      found.push(...last);
+    }
+    expect(found).toHaveLength(senses * points);
+    const order = found.map(({ ts, s_id }) => `${ts} ${s_id}`);
+    expect(order).toEqual(order.toSorted().toReversed());
+    expect(new Set(order).size).toBe(order.length);
+  });
+
+  /** Rows that were looked at in tables, chunks among them. */
+  function readOf(node: Node): number {
+    const below = (node.Plans ?? []).reduce((sum, each) => sum + readOf(each), 0);
+    if (node['Relation Name'] === undefined) return below;
+    const each = node['Actual Rows'] + (node['Rows Removed by Filter'] ?? 0);
+    return below + each * node['Actual Loops'];
+  }
+
+  it('an export of events begins with a few, also where none is wanted', async () => {
+    const deviceId = (
+      await db.query<{ id: number }>('select id from device where uuid = $1', [uuids[0]])
+    ).rows[0]?.id as number;
+    await db.query(
+      `insert into event (device_id, type, ts, key, body)
+       select $1, 'device', date_trunc('minute', now()) - n * interval '1 minute', 'key ' || n, '{"cause":{"engine":{"puId":1,"stId":1}}}'
+         from generate_series(1, 5000) n`,
+      [deviceId],
+    );
+    await db.query('vacuum analyze event');
+    const devices = [{ id: deviceId, uuid: uuids[0] as string }];
+    const filter = { start: 0, end: Date.now(), order: 'asc' } as const;
+    let read = 0;
+    const watched = {
+      async query(config: QueryConfig) {
+        const explained = await db.query<{ 'QUERY PLAN': { Plan: Node }[] }>(
+          `explain (analyze, buffers, timing off, format json) ${config.text}`,
+          config.values,
+        );
+        read += readOf(explained.rows[0]?.['QUERY PLAN'][0]?.Plan as Node);
+        return db.query(config.text, config.values);
+      },
+    } as unknown as Sql;
+    const first = async (cause: object) => {
+      read = 0;
+      const { value } = await walkEvents(watched, devices, { ...filter, cause }, 'ndjson').next();
+      return [read <= 200, String(value ?? '').split('\n').length - 1];
+    };
+    expect(await first({})).toEqual([true, 100]);
+    expect(await first({ puId: 99 })).toEqual([true, 0]);
+    let all = '';
+    for await (const block of walkEvents(db, devices, filter, 'ndjson')) all += block;
+    expect(all.split('\n')).toHaveLength(5_001);
   });
 
   it('a search reads names and serial numbers, and no configuration', async () => {

@@ -146,6 +146,29 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     ]);
   });
 
+  test('hold no formula of a device that says what its profile is called', async () => {
+    const device = await app.newDevice(history.db);
+    const names = ['=cmd|x', '+1', '-1', '@SUM(1)', '\t=1', '\r=1', "'=1", 'a=1', '="a"'];
+    for (const [n, pId] of names.entries()) {
+      const event = app.senseEvent(t0 + n, '0x1');
+      event.cause.engine.pId = pId;
+      await record(device, event);
+    }
+    const response = await ask(device.accountId, `devices=${device.uuid}`, 'text/csv');
+    const written = (await response.text()).split('\r\n').slice(1, -1);
+    expect(written.map((line) => /,,,,(.*),1,2,3,/s.exec(line)?.[1])).toEqual([
+      "'=cmd|x",
+      "'+1",
+      "'-1",
+      "'@SUM(1)",
+      "'\t=1",
+      '"\'\r=1"',
+      "'=1",
+      'a=1',
+      '"\'=""a"""',
+    ]);
+  });
+
   test.each([
     ['', 'devices'],
     ['devices=freezer', 'devices'],

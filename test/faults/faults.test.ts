@@ -4,6 +4,8 @@ import { isLong } from '../support/share.ts';
 import type { Fault } from './fault.ts';
 import { faults } from './faults.ts';
 import { diskFull, mountSmallDisk } from './kinds/disk-full.ts';
+import { failover } from './kinds/failover.ts';
+import { clockBack, clockLeap } from './kinds/time.ts';
 import { runFault } from './run-fault.ts';
 import { faultsOf, noFaults } from './verdict.ts';
 import { startWorld } from './world.ts';
@@ -16,7 +18,9 @@ const isHere = ({ name }: Fault) => quick.includes(name) !== isLong;
 const load = { devices: 200, rate: 1_500, timescaledb: false, watch: true };
 // All faults happen to one world, one after the other: each verdict covers the earlier ones too.
 describe('nothing acknowledged is lost, whatever happens', () => {
-  const shared = faults.filter((fault) => fault !== diskFull && !fault.longOnly && isHere(fault));
+  const shared = faults.filter(
+    (fault) => ![diskFull, failover].includes(fault) && !fault.longOnly && isHere(fault),
+  );
   let world: World;
 
   beforeAll(async () => {
@@ -58,3 +62,17 @@ for (const fault of [diskFull].filter(isHere))
       }
     },
   );
+
+// A world each: the first two set its clock, and the last one loses its primary.
+for (const fault of [clockBack, clockLeap, failover].filter(isHere))
+  it(`${fault.name}: ${fault.promise}`, { timeout: 180_000 }, async () => {
+    const world = await startWorld({ ...load, devices: 60, rate: 500, ...fault.world });
+    try {
+      const { verdict } = await runFault(world, fault, fault.short);
+      expect(faultsOf(verdict)).toEqual(noFaults);
+      expect(verdict.acknowledged).toBeGreaterThan(0);
+      expect(verdict.overHttp).toBeGreaterThan(0);
+    } finally {
+      await world.close();
+    }
+  });

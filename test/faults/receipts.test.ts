@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { HttpReceipt } from '../../bench/client/http-body.ts';
-import { agrees, createReceipts } from './receipts.ts';
+import { forever, ingestProcess, insertDevice, uplink } from '../ingest/harness.ts';
+import { testDatabase } from '../support/database.ts';
+import { agrees, countRejections, createReceipts } from './receipts.ts';
 
 const wrong = [{ reason: 'unknown-sense' }];
 const right: HttpReceipt = {
@@ -52,4 +54,19 @@ describe('a receipt', () => {
     expect(agrees(told, { measurements: 11, rejections: 1 }, 5)).toBe(false);
     expect(agrees(told, { measurements: 12, rejections: 0 }, 0)).toBe(false);
   });
+});
+
+it('counts what is rejected in a minute beyond the rejections that are kept one by one', async () => {
+  const database = await testDatabase();
+  const process = ingestProcess(database.url);
+  try {
+    const device = await insertDevice(database.db);
+    const items = [{ index: null, value: { sId: '0x0f', val: 1 } }];
+    for (let sent = 0; sent < 70; sent += 1)
+      await process.ingest.ingest(device, uplink({ kind: 'measurements', items }), forever);
+    expect(await countRejections(database.db, device.uuid)).toBe(70);
+  } finally {
+    await process.close();
+    await database.drop();
+  }
 });

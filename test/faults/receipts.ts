@@ -1,3 +1,4 @@
+import type { Sql } from '../../src/db/sql.ts';
 import type { HttpReceipt } from '../../bench/client/http-body.ts';
 
 /** What a device was told by answers of 200 over HTTP, in items. */
@@ -54,6 +55,19 @@ function isPossible(receipt: HttpReceipt, areOutcomesLost: boolean): boolean {
     repeated >= known &&
     (stored >= first || areOutcomesLost)
   );
+}
+
+/**
+ * How many items of a device were rejected: of a message, and of a minute, the first are kept one by one, and the number
+ * of the others in a row (`src/ingest/rules/collect-rejections.ts`). Right for up to 1,000 rows; older ones are removed.
+ */
+export async function countRejections(db: Pick<Sql, 'query'>, uuid: string): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select coalesce(sum(coalesce(r.more, 1)), 0)::integer as count
+       from rejection r join device d on d.id = r.device_id where d.uuid = $1`,
+    [uuid],
+  );
+  return rows[0]?.count ?? 0;
 }
 
 /** What the database has of a device. */

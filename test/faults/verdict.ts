@@ -3,7 +3,7 @@ import { call } from '../../bench/api.ts';
 import { runOn } from '../support/template.ts';
 import { expectedEvents, markOf } from './expected-events.ts';
 import { measurementOf, sId, witnessPurpose } from './messages.ts';
-import { agrees } from './receipts.ts';
+import { agrees, countRejections } from './receipts.ts';
 import { hasProfile } from './register.ts';
 import { unwatched, type WatchVerdict } from './watch/watch.ts';
 import type { World } from './world.ts';
@@ -108,15 +108,6 @@ async function readMeasurements(client: pg.Client, uuid: string): Promise<Stored
     [uuid],
   );
   return rows.map(({ val, ms }) => ({ val, ts: Number(ms) }));
-}
-
-async function countRejections(client: pg.Client, uuid: string): Promise<number> {
-  const { rows } = await client.query<{ count: number }>(
-    `select count(*)::integer as count
-       from rejection r join device d on d.id = r.device_id where d.uuid = $1`,
-    [uuid],
-  );
-  return rows[0]?.count ?? 0;
 }
 
 /** The first few of them, as a count alone would say too little. */

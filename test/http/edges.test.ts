@@ -39,6 +39,19 @@ describe('everything else', () => {
     expect(await Promise.all(statuses)).toEqual([200, 200, 200, 404, 404]);
   });
 
+  test('what is to be changed only if it is as it was is not changed: nothing has an entity tag', async () => {
+    for (const tags of ['"a"', 'W/"a"', '"a", "b"', 'a', '""']) {
+      const answer = await http.post('{"name":"x"}', { ...json, 'if-match': tags });
+      expect([answer.status, answer.body['type']]).toEqual([
+        412,
+        'urn:sensorium:error:precondition-failed',
+      ]);
+      const read = await http.fetch('/address', { headers: { 'if-match': tags } });
+      expect(read.status).toBe(200);
+    }
+    expect((await http.post('{"name":"x"}', { ...json, 'if-match': '*' })).status).toBe(200);
+  });
+
   test('a fault of our own says nothing of itself, but is in the log under its requestId', async () => {
     const answer = await http.fetch('/fail');
     expect(answer.status).toBe(500);

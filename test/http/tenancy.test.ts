@@ -62,6 +62,7 @@ describe('two accounts', () => {
       id: nobody(),
       alarmId: '999999999',
       keyId: nobody(),
+      tokenId: nobody().replaceAll('-', ''),
       jobId: nobody(),
     };
     const none = await ask(exampleOf(operation, mine, ids));

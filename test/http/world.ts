@@ -54,6 +54,7 @@ export type World = {
     id: string;
     alarmId: string;
     keyId: string;
+    tokenId: string;
     jobId: string;
   };
 };
@@ -86,6 +87,9 @@ export async function buildWorld(url: string): Promise<World> {
     name: 'a wall',
     scopes: ['data:read'],
   });
+  const pushToken = await call('POST', '/v2/accounts/push-tokens', token, {
+    token: crypto.randomUUID(),
+  });
   const { url: streamUrl } = await call('POST', '/v2/streams', token, { kinds: ['events'] });
   // Of no device: it is done at once.
   const unlabelling = { action: 'unlabel', labels: ['none'], filter: { label: 'none' } };
@@ -106,6 +110,7 @@ export async function buildWorld(url: string): Promise<World> {
       id: other?.id ?? '',
       alarmId: String(alarm?.alarmId),
       keyId: String(key['keyId']),
+      tokenId: String(pushToken['tokenId']),
       jobId: String(job['jobId']),
     },
   };
@@ -142,6 +147,7 @@ function ownOf(world: World, ids: World['ids']): [documented: string, own: strin
     [exampleIds.profile, ids.pId],
     [exampleIds.session, ids.id],
     [exampleIds.key, ids.keyId],
+    [exampleIds.pushToken, ids.tokenId],
     [exampleIds.job, ids.jobId],
     [String(exampleIds.alarm), ids.alarmId],
     ['the refreshToken of the last answer', world.pair.refreshToken],

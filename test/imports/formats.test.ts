@@ -250,6 +250,8 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     const answer = await own.import(packed, csv, { 'content-encoding': 'gzip' });
     expect(answer.status).toBe(400);
     expect(answer.detail).toContain('expands more than 100-fold');
+    // The same would end in the same way.
+    expect(answer.detail).toContain('What is stored counts as repeated where it comes again.');
   });
 
   test('gzip that breaks off is 400, and says what is stored of it', async () => {

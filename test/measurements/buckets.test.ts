@@ -133,6 +133,79 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
     expect(await vals(0)).toEqual([3, 2, 1]);
   });
 
+  test.each([
+    ['Europe/Berlin', '2026-03-28T23:00:00Z', '2026-03-29T22:00:00Z', 23],
+    ['Europe/Berlin', '2026-10-24T22:00:00Z', '2026-10-25T23:00:00Z', 25],
+    ['Australia/Lord_Howe', '2026-10-03T13:30:00Z', '2026-10-04T13:00:00Z', 23.5],
+    ['Australia/Lord_Howe', '2026-04-04T13:00:00Z', '2026-04-05T13:30:00Z', 24.5],
+    ['Atlantic/Azores', '2026-10-25T00:00:00Z', '2026-10-26T01:00:00Z', 25],
+    ['Asia/Kathmandu', '2026-06-01T18:15:00Z', '2026-06-02T18:15:00Z', 24],
+  ])('of days in %s go by its clocks: from %s to %s', async (tz, from, until, hours) => {
+    const device = await app.newDevice(history.db);
+    const [start, end] = [Date.parse(from), Date.parse(until)];
+    const quarters = Array.from(
+      { length: hours * 4 + 80 },
+      (_, n) => start + (n - 40) * (hour / 4),
+    );
+    const rows = quarters.flatMap((ts) => ['0x1', '0x2'].map((sId) => ({ sId, ts, val: 1 })));
+    await store(device, rows);
+    const days = await list(device, `bucket=1d&tz=${tz}`);
+    expect(days.filter(({ ts }) => ts === start)).toMatchObject([
+      { sId: '0x1', count: hours * 4, avg: 1 },
+      { sId: '0x2', count: hours * 4, avg: 1 },
+    ]);
+    expect(days.map(({ ts }) => ts)).toEqual(days.map(({ ts }) => ts).toSorted((a, b) => b - a));
+    expect([...new Set(days.map(({ ts }) => ts))].slice(0, 2)).toEqual([end, start]);
+    // What begins and ends inside the day counts nothing of its neighbours.
+    const inside = await list(device, `bucket=1d&tz=${tz}&start=${start + hour}&end=${end - 1}`);
+    expect(inside.map(({ ts, count }) => [ts, count])).toEqual([
+      [start, hours * 4 - 4],
+      [start, hours * 4 - 4],
+    ]);
+  });
+
+  test('of months and years begin where the route of many devices has them begin', async () => {
+    const device = await app.newDevice(history.db);
+    // Three years of days at noon and one lonely point long before; more than a statement gives.
+    const noon = Date.UTC(2023, 0, 1, 12);
+    const rows = Array.from({ length: 1_100 }, (_, n) => ({
+      sId: n % 2 === 0 ? '0x1' : '0x2',
+      ts: noon + n * 24 * hour,
+      val: n,
+    }));
+    await store(device, [{ sId: '0x1', ts: Date.UTC(1999, 11, 31, 23, 30), val: -1 }, ...rows]);
+    for (const query of [
+      'bucket=1mo',
+      'bucket=1mo&tz=Europe/Berlin',
+      'bucket=12mo&tz=America/New_York',
+      'bucket=1d&tz=Europe/Berlin',
+      'bucket=6h&tz=Australia/Lord_Howe',
+    ]) {
+      const many = await history.json(
+        `/v2/measurements?devices=${device.uuid}&order=desc&stats=min,max,avg,count,last&${query}`,
+        device.accountId,
+      );
+      const expected = (many['buckets'] as (Bucket & { deviceAuthUuid: string })[]).map(
+        ({ sId, ts, min, max, avg, count, last }) => ({ sId, ts, min, max, avg, count, last }),
+      );
+      expect(await list(device, query), query).toEqual(
+        expected.toSorted((a, b) => b.ts - a.ts || (a.sId < b.sId ? -1 : 1)),
+      );
+    }
+  });
+
+  test('of a wrong zone, or a zone without buckets, are refused by name', async () => {
+    const device = await app.newDevice(history.db);
+    for (const query of ['bucket=1d&tz=Mars/Base', 'tz=Europe/Berlin']) {
+      const answer = await history.get(
+        `/v2/measurements/${device.uuid}?${query}`,
+        device.accountId,
+      );
+      const { errors } = (await answer.json()) as { errors: { path: string }[] };
+      expect([answer.status, errors[0]?.path]).toEqual([400, 'tz']);
+    }
+  });
+
   test('leave positions out', async () => {
     const device = await app.newDevice(history.db);
     await history.db.transaction((tx) =>

@@ -209,6 +209,21 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     );
   });
 
+  test('the mean of a bucket lies between its extremes, as it does in buckets of one device', async () => {
+    const device = await app.newDevice(history.db);
+    // Rounding alone would leave them: 0.1 + 0.1 + 0.1 is 0.30000000000000004.
+    for (const [hour, val] of [0.1, 1.7e308, -1.7e308].entries()) {
+      const rows = [0, 1, 2].map((n) => ({ sId: '0x1', ts: t0 + hour * hourMs + n, val }));
+      await store(device, ...rows);
+    }
+    const query = `devices=${device.uuid}&bucket=1h&stats=min,max,avg`;
+    const { buckets } = await json(device.accountId, query);
+    expect(buckets.map(({ avg }) => avg)).toEqual([0.1, 1.7e308, -1.7e308]);
+    const one = await history.json(`/v2/measurements/${device.uuid}?bucket=1h`, device.accountId);
+    const ofOne = (one['buckets'] as { avg: number }[]).map(({ avg }) => avg);
+    expect(ofOne.toReversed()).toEqual(buckets.map(({ avg }) => avg));
+  });
+
   test('a month is as long as it is', async () => {
     const device = await app.newDevice(history.db);
     const at = [

@@ -144,6 +144,52 @@ test('a token that is gone is taken out of the account, the others stay in order
   expect(rows).toEqual([{ apn: [{ token: 'one' }, { token: 'two' }] }]);
 });
 
+const addToken = (accountId: number, token: string) =>
+  database.db.query(
+    `insert into push_token (account_id, token, session_id, added_at)
+     values ($1, $2, gen_random_uuid(), now())`,
+    [accountId, token],
+  );
+
+test('one that a session added is told too, each once, and taken out when it is gone', async () => {
+  const { driver, sent } = given.scriptedDriver(['gone', 'gone']);
+  const { enqueue } = await start(driver);
+  const owner = await given.givenDevice(database.db, ['one', 'both']);
+  await addToken(owner.accountId, 'both');
+  await addToken(owner.accountId, 'of a session');
+  await database.db.transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  await given.outcomesOf(
+    database.db,
+    owner,
+    (all) => all.length === 3 && all.every(({ state }) => state !== 'queued'),
+  );
+  expect(sent.map(({ recipient }) => recipient).toSorted()).toEqual([
+    'both',
+    'of a session',
+    'one',
+  ]);
+  const left = await database.db.query<{ token: string }>(
+    `select token from push_token where account_id = $1
+      union select entry ->> 'token' from account, jsonb_array_elements(apn) as e (entry) where id = $1`,
+    [owner.accountId],
+  );
+  expect(left.rows.map(({ token }) => token)).toEqual([sent[2]?.recipient]);
+});
+
+test('what waits for a token whose session ended is not sent', async () => {
+  const owner = await given.givenDevice(database.db);
+  await addToken(owner.accountId, 'logged out');
+  const { enqueue, close } = await start(given.scriptedDriver().driver);
+  await close();
+  await database.db.transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
+  await database.db.query('delete from push_token where account_id = $1', [owner.accountId]);
+  const { driver, sent } = given.scriptedDriver();
+  await start(driver);
+  const outcomes = await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'failed');
+  expect(outcomes).toMatchObject([{ reason: 'contact-gone' }]);
+  expect(sent).toEqual([]);
+});
+
 test('what was queued while nobody delivered is delivered after the next start', async () => {
   const owner = await given.givenDevice(database.db);
   const { enqueue, close } = await start(given.scriptedDriver().driver);

@@ -152,6 +152,31 @@ describe('a line that a stranger wrote', () => {
     expect(hidePrivate(line).length).toBeGreaterThan(0);
   });
 
+  // Controls of both sets, marks that turn and hide text, one beyond 16 bits, separators of lines.
+  const odd = 'a\r\u001b[31m\u009b31m\u0085\u007f\u202e\u2066\u200b\ufeff\u2028\u{e0041}ü😀';
+
+  it('shows what a terminal would obey, and what turns or hides text, as escapes', () => {
+    const log = open().child({ component: 'mqtt' });
+    const line = written(() => log.warn({ event: 'mqtt.foreign-topic', topic: odd }, 'Text.'));
+    expect(line).toMatchObject({ topic: odd });
+    expect(lines[0]).toMatch(/"topic":"[ -~ü😀]*"/u);
+  });
+
+  it.each([
+    ['in a member', (text: string) => ({ event: 'mqtt.foreign-topic' as const, topic: text })],
+    ['in an error', (text: string) => ({ event: 'request.failed' as const, err: new Error(text) })],
+  ])('has no control on a terminal either: %s', async (_, contextOf) => {
+    const shown = new PassThrough();
+    const log = createLog({ level: 'info', isTerminal: true, role: 'all', destination: shown });
+    log.child({ component: 'mqtt' }).error(contextOf(odd), 'Text.');
+    shown.end();
+    const text = stripVTControlCharacters(await readAll(shown));
+    expect(text).toContain('Text.');
+    expect(text).toContain('202e');
+    expect(text).not.toMatch(/[^\P{Cc}\n\t]|\p{Cf}|\u2028/u);
+    expect(text).toContain('[31m');
+  });
+
   it('is cut where it is longer than a line may be, and stays JSON', () => {
     const log = open().child({ component: 'http' });
     const many = Object.fromEntries(

@@ -161,9 +161,14 @@ describe('the service does not start', () => {
 
   it('on a data directory that it may not write', async () => {
     writeFileSync(join(dir, 'file'), '');
-    const [line, ...more] = await expectRefusal(start({ DATA_DIR: join(dir, 'file', 'data') }));
-    expect(line).toMatch(/^DATA_DIR .* cannot be written/);
-    expect(more).toEqual([]);
+    // Below a file, and the file itself.
+    for (const dataDir of [join(dir, 'file', 'data'), join(dir, 'file')]) {
+      const service = start({ DATA_DIR: dataDir });
+      const [line, ...more] = await expectRefusal(service);
+      expect(line).toMatch(/^DATA_DIR .* cannot be written/);
+      expect(more).toEqual([]);
+      expect(service.stdout()).toBe('');
+    }
   });
 
   it('where PostgreSQL cannot write what it needs, and names the directory', async () => {

@@ -1,6 +1,7 @@
 import { disableAccount, enableAccount } from '../../accounts/disable-account.ts';
 import { deleteAccount } from '../../accounts/delete-account.ts';
 import { setPassword } from '../../accounts/change-password.ts';
+import { forgetTokensOf } from '../../accounts/push-tokens.ts';
 import { createPasswords } from '../../accounts/passwords.ts';
 import { allowSms } from '../../accounts/may-send-sms.ts';
 import { findAccountByEmail } from '../../accounts/find-account.ts';
@@ -142,9 +143,10 @@ export async function getByEmail({ db }: Tools, email: string) {
   return account;
 }
 
-function revokeWith({ store, bus }: Tools) {
+function revokeWith({ db, store, bus }: Tools) {
   return async (accountId: number) => {
     await store.revokeAll(accountId);
+    await forgetTokensOf(db, accountId, null);
     bus.publish('revoked', { accountId });
   };
 }

@@ -42,7 +42,9 @@ export function apply(
   const scope: MessageScope = { topic, arrivedTs, rows, limits, budget, reject, stored, outcome };
   // Mostly no profile has members of time.
   const isTimed = context.current?.profile.isTimed || context.pending?.isTimed;
-  const ticked: Ticked = isTimed ? runTicks(context, scope) : { context, isBehind: false };
+  const ticked: Ticked = isTimed
+    ? runTicks(context, scope, { isTick: unit.content.kind === 'tick' })
+    : { context, isBehind: false };
   const applied = ticked.isBehind
     ? waiting(ticked.context, unit.content)
     : applyUnit(ticked.context, unit, scope);

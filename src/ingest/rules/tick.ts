@@ -1,8 +1,10 @@
 import type { DeviceContext } from './device-context.ts';
 import { isSurelyQuiet } from './due.ts';
+import { broughtBack } from '../../engine/runtime.ts';
 import { evaluatedProfile, MessageEvaluation } from './evaluation.ts';
 import { findPendingDue, runPending } from './pending.ts';
 import type { MessageScope } from './scope.ts';
+import { aheadMs } from './sense-clock.ts';
 
 /** The device after what time alone has completed; `isBehind`: there may be more, and the budget is spent. */
 export type Ticked = { context: DeviceContext; isBehind: boolean };
@@ -13,14 +15,31 @@ export type Ticked = { context: DeviceContext; isBehind: boolean };
  * other back and forth on a silence of a second take a step for each second that nobody evaluated: what the budget
  * does not allow is left, and comes before anything else of the device.
  */
-export function runTicks(context: DeviceContext, scope: MessageScope): Ticked {
+export function runTicks(
+  context: DeviceContext,
+  scope: MessageScope,
+  { isTick }: { isTick: boolean },
+): Ticked {
   const { arrivedTs } = scope;
-  const dueTs = findPendingDue(context, arrivedTs, scope.limits);
-  if (dueTs === null || dueTs > arrivedTs) return runUntil(context, arrivedTs, scope);
-  const before = runUntil(context, dueTs, scope);
+  const device = isTick ? bringBack(context, scope) : context;
+  const dueTs = findPendingDue(device, arrivedTs, scope.limits);
+  if (dueTs === null || dueTs > arrivedTs) return runUntil(device, arrivedTs, scope);
+  const before = runUntil(device, dueTs, scope);
   if (before.isBehind) return before;
   const running = runPending(before.context, { ...scope, arrivedTs: dueTs });
   return runUntil(running, arrivedTs, scope);
+}
+
+/**
+ * The service's clock was ahead, and is right again: what the device's events collected meanwhile would be complete only
+ * once time has come as far. Each device that was heard then gets a tick (src/clock/after-leap.ts).
+ */
+function bringBack(context: DeviceContext, { arrivedTs, limits }: MessageScope): DeviceContext {
+  const profile = evaluatedProfile(context);
+  if (!profile?.isTimed || !context.runtime) return context;
+  const latestTs = arrivedTs + Math.max(0, limits.doubtSpanMs?.() ?? 0) + aheadMs;
+  const runtime = broughtBack(profile, context.runtime, { nowTs: arrivedTs, latestTs });
+  return runtime === context.runtime ? context : { ...context, runtime };
 }
 
 function runUntil(context: DeviceContext, untilTs: number, scope: MessageScope): Ticked {

@@ -20,18 +20,24 @@ it('no recipient at first, one added while the alarm is open: rings', async () =
   await account.toldOf('alarm.opened', 1);
 });
 
-it('a push token that is registered while the alarm is open is tried at once', async () => {
-  const account = await timeline.openAccount();
-  await account.useNobody();
-  const sensor = await account.addDevice([purposeOf([warm(1)])]);
-  await sensor.measure({ val: 9 });
-  expect(await alarmOf(account)).toMatchObject({ notNotified: 'no-recipient' });
-  await account.app.call('PUT', '/v2/accounts', { apn: [{ token: 'a token of a telephone' }] });
-  // Nothing here sends push messages.
-  await expect
-    .poll(async () => (await alarmOf(account))?.notNotified, { timeout: 20_000 })
-    .toBe('not-configured');
-});
+it.each([
+  ['of Update Account', 'PUT', '/v2/accounts', { apn: [{ token: 'a token of a telephone' }] }],
+  ['by itself', 'POST', '/v2/accounts/push-tokens', { token: 'a token of a telephone' }],
+])(
+  'a push token %s that is added while the alarm is open is tried at once',
+  async (_, method, path, body) => {
+    const account = await timeline.openAccount();
+    await account.useNobody();
+    const sensor = await account.addDevice([purposeOf([warm(1)])]);
+    await sensor.measure({ val: 9 });
+    expect(await alarmOf(account)).toMatchObject({ notNotified: 'no-recipient' });
+    await account.app.call(method, path, body);
+    // Nothing here sends push messages.
+    await expect
+      .poll(async () => (await alarmOf(account))?.notNotified, { timeout: 20_000 })
+      .toBe('not-configured');
+  },
+);
 
 it('a label by which a device suits a contact is noticed at once', async () => {
   const account = await timeline.openAccount();

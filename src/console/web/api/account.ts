@@ -16,7 +16,7 @@ export type AccountChange = { name?: string; timeZone?: string };
 export const changeAccount = (body: AccountChange) => call('PUT', '/v2/accounts', { body });
 
 /** Apps add theirs again when they are opened. */
-export const removePushTokens = () => call('PUT', '/v2/accounts', { body: { apn: [] } });
+export const removePushTokens = () => call('DELETE', '/v2/accounts/push-tokens');
 
 export const changePassword = (body: { oldPassword: string; newPassword: string }) =>
   call('PUT', '/v2/accounts/password', { body });

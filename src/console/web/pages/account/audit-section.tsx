@@ -15,7 +15,7 @@ const groups = {
   account:
     'registered,password-changed,password-change-refused,password-reset-asked,password-reset,' +
     'reset-link-made,email-change-asked,email-change-refused,email-changed,settings-changed,' +
-    'key-made,key-revoked,quota-changed,quota-near,quota-used-up,sms-allowed,sms-denied,disabled,enabled',
+    'push-token-added,push-token-removed,key-made,key-revoked,quota-changed,quota-near,quota-used-up,sms-allowed,sms-denied,disabled,enabled',
   devices:
     'device-added,device-removed,device-token-rotated,device-token-revoked,device-token-retired',
   alarms:

@@ -85,7 +85,7 @@ async function endUnlessOver(id: string): Promise<void> {
 }
 
 function SessionRow({ session, onEnd }: { session: ListedSession; onEnd: () => void }) {
-  const { current, createdTs, lastUsedTs, address, userAgent } = session;
+  const { current, createdTs, lastUsedTs, address, userAgent, pushTokens } = session;
   const name = nameOfProgram(userAgent);
   return (
     <li class="row">
@@ -96,6 +96,7 @@ function SessionRow({ session, onEnd }: { session: ListedSession; onEnd: () => v
         <p class="row-title" title={userAgent}>
           {name}
           {current && <span class="tag tag-ok">{t('account.thisOne')}</span>}
+          {pushTokens > 0 && <span class="tag">{t('account.hasPush')}</span>}
         </p>
         <p class="fine">
           {address !== undefined && <span class="row-part">{address}</span>}

@@ -38,6 +38,7 @@ export const account: Record<keyof typeof en, string> = {
   'account.emailAsked': 'Ein Link ging an {email}. Er gilt 30 Minuten.',
   'account.newEmail': 'Neue E-Mail-Adresse',
   'account.askEmail': 'Link senden',
+  'account.hasPush': 'Erhält Push-Nachrichten',
   'account.thisOne': 'diese hier',
   'account.began': 'seit {time}',
   'account.lastUsed': 'zuletzt benutzt',

@@ -34,6 +34,7 @@ export const account = {
   'account.emailAsked': 'A link was sent to {email}. It is good for 30 minutes.',
   'account.newEmail': 'New e-mail address',
   'account.askEmail': 'Send the link',
+  'account.hasPush': 'Gets push messages',
   'account.thisOne': 'this one',
   'account.began': 'since {time}',
   'account.lastUsed': 'last used',

@@ -1,0 +1,337 @@
+import { z } from 'zod';
+import { doneBy, type DoneBy } from '../audit/entry.ts';
+import { insertEntry } from '../audit/queries.ts';
+import type { AuditDetails } from '../audit/schema.ts';
+import { warnOfUnknownTo } from '../contract/unknown-members.ts';
+import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
+import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { exampleIds, MessageResponse, timestamp } from '../http/schema.ts';
+import { quotaExceeded } from '../quotas/exceeded.ts';
+import { accountGone } from '../quotas/queries.ts';
+import type { Sessions } from '../sessions/sessions.ts';
+import { PushTokenText } from './schema.ts';
+
+/**
+ * Push tokens, one by one. A token belongs to the session that added it and goes when that session ends: whoever logs
+ * out of a telephone is not told on it any more. Tokens of the specification's `apn` belong to the account; Update
+ * Account replaces these, and none of the others. A message goes to each token once, wherever it is stored.
+ */
+export type PushTokenDeps = {
+  db: Database;
+  listSessions: Sessions['list'];
+  /** The quota `pushTokens`. */
+  limitOf: (accountId: number) => number;
+  /** The account has a token that it had not; told within the transaction that adds it. */
+  onPushTokens?: ((tx: Sql, accountId: number, nowMs: number) => Promise<void>) | undefined;
+};
+
+const NewPushToken = z.object({
+  token: PushTokenText,
+  name: z
+    .string()
+    .min(1)
+    .max(200)
+    .optional()
+    .meta({ description: 'What the account calls this telephone.' }),
+});
+type NewPushToken = z.infer<typeof NewPushToken>;
+
+/** Made of the token itself: an app that lost it gets it again by adding its token again. */
+const tokenId = z
+  .string()
+  .regex(/^[0-9a-f]{32}$/)
+  .meta({ example: exampleIds.pushToken });
+
+const PushTokenEntry = z
+  .object({
+    tokenId,
+    token: z.string().meta({ description: 'Its last characters, by which it is recognised.' }),
+    name: z.string().optional(),
+    sessionId: z
+      .guid()
+      .optional()
+      .meta({ description: 'It goes with this session. Absent: it is one of `apn`.' }),
+    current: z
+      .boolean()
+      .meta({ description: 'Whether the session of this very request added it.' }),
+    addedTs: z.int().optional().meta({ description: 'Absent for those of `apn`.' }),
+  })
+  .meta({ id: 'PushTokenEntry' });
+
+const tag = 'Push tokens';
+const path = '/v2/accounts/push-tokens';
+const pathOfOne = `${path}/{tokenId}`;
+const OneToken = z.object({
+  tokenId,
+});
+
+export function pushTokenRoutes(deps: PushTokenDeps): Route[] {
+  const { db, listSessions } = deps;
+  return [
+    defineRoute({
+      name: 'addPushToken',
+      method: 'post',
+      path,
+      summary: 'Add a push token',
+      description:
+        'Belongs to the session of this request and goes when that ends. A token that the account has already becomes ' +
+        "this session's, also one of `apn`: an app may add its token each time it starts.",
+      tag,
+      auth: 'account',
+      takesKey: true,
+      errors: [403],
+      body: NewPushToken,
+      example: { token: 'b1946ac92492d2347c6235b4d2611184', name: "Ada's telephone" },
+      response: z.object({ tokenId, timestamp, warnings: SomeWarnings }),
+      warnOf: warnOfUnknownTo(NewPushToken, PushTokenEntry),
+      handler: async ({ account, body, request, once, warnings }) => {
+        const { accountId, sessionId } = account;
+        return once<{ tokenId: string; timestamp: number }>((keep) =>
+          db.transaction(async (tx) => {
+            const by = doneBy(account, request);
+            const added = await addToken(tx, deps, { accountId, sessionId }, body, by);
+            const answer = { tokenId: added, timestamp: request.now(), ...sayWarnings(warnings) };
+            await keep?.(tx, answer);
+            return answer;
+          }),
+        );
+      },
+    }),
+    defineRoute({
+      name: 'listPushTokens',
+      method: 'get',
+      path,
+      summary: 'List push tokens',
+      description:
+        'All that the account is told on, newest first, then those of `apn` in their order.',
+      tag,
+      auth: 'account',
+      errors: [],
+      response: z.object({ timestamp, pushTokens: z.array(PushTokenEntry) }),
+      handler: async ({ account: { accountId, sessionId }, request }) => {
+        const live = new Set((await listSessions(accountId)).map((session) => session.sessionId));
+        const rows = await listTokens(db, accountId);
+        const shown = rows.filter((row) => row.sessionId === null || live.has(row.sessionId));
+        const pushTokens = shown.map((row) => ({
+          tokenId: row.tokenId,
+          token: `…${row.ending}`,
+          ...(row.name === null ? {} : { name: row.name }),
+          ...(row.sessionId === null ? {} : { sessionId: row.sessionId }),
+          current: row.sessionId === sessionId,
+          ...(row.addedTs === null ? {} : { addedTs: row.addedTs }),
+        }));
+        return { timestamp: request.now(), pushTokens };
+      },
+    }),
+    defineRoute({
+      name: 'removePushToken',
+      method: 'delete',
+      path: pathOfOne,
+      summary: 'Remove a push token',
+      tag,
+      auth: 'account',
+      errors: [],
+      params: OneToken,
+      response: MessageResponse,
+      handler: async ({ account, params: { tokenId: id }, request }) => {
+        await removeTokens(db, account.accountId, id, doneBy(account, request));
+        return { timestamp: request.now(), message: 'The push token was removed.' };
+      },
+    }),
+    defineRoute({
+      name: 'removePushTokens',
+      method: 'delete',
+      path,
+      summary: 'Remove all push tokens',
+      description: 'Those of `apn` and of every session. Apps add theirs again when they start.',
+      tag,
+      auth: 'account',
+      errors: [],
+      response: MessageResponse,
+      handler: async ({ account, request }) => {
+        await removeTokens(db, account.accountId, null, doneBy(account, request));
+        return { timestamp: request.now(), message: 'The push tokens were removed.' };
+      },
+    }),
+  ];
+}
+
+/** What a token is called in paths: the first half of its SHA-256. */
+const idOf = (token: string) => `left(encode(sha256(convert_to(${token}, 'UTF8')), 'hex'), 32)`;
+
+async function addToken(
+  tx: Sql,
+  { limitOf, onPushTokens }: PushTokenDeps,
+  { accountId, sessionId }: { accountId: number; sessionId: string },
+  { token, name = null }: { token: string; name?: string | null | undefined },
+  by: DoneBy,
+): Promise<string> {
+  // Others that add one wait here, so that the count is exact; one that is under way when the account goes finds it gone.
+  const { rowCount } = await tx.query(
+    'select from account where id = $1 and removed_at is null for no key update',
+    [accountId],
+  );
+  if (rowCount === 0) throw accountGone();
+  const { rows } = await tx.query<{ id: string; used: number; owner: string | null }>(
+    `select ${idOf('$2::text')} as id, count(*)::integer as used,
+            max(session_id::text) filter (where token = $2) as owner
+       from push_token where account_id = $1`,
+    [accountId, token],
+  );
+  const { id = '', used = 0, owner = null } = rows[0] ?? {};
+  const limit = limitOf(accountId);
+  if (owner === null && used >= limit) throw quotaExceeded({ quota: 'pushTokens', limit, used });
+  await tx.query(
+    `insert into push_token as t (account_id, token, session_id, name, added_at)
+     values ($1, $2, $3, $4, ms_to_timestamp($5))
+     on conflict (account_id, token) do update
+       set session_id = excluded.session_id, name = coalesce(excluded.name, t.name),
+           added_at = case when t.session_id = excluded.session_id then t.added_at else excluded.added_at end`,
+    [accountId, token, sessionId, name, by.ts],
+  );
+  // Otherwise it would stay when the session ends.
+  await tx.query(
+    `update account set apn = ${apnWithout('$2')}
+      where id = $1 and apn @> jsonb_build_array(jsonb_build_object('token', $2::text))`,
+    [accountId, token],
+  );
+  // Apps that add theirs at each start do nothing new.
+  if (owner === sessionId) return id;
+  const details = { tokenId: id, ...(name === null ? {} : { name }) };
+  await insertEntry(tx, accountId, { kind: 'push-token-added', ...by, details });
+  await onPushTokens?.(tx, accountId, by.ts);
+  return id;
+}
+
+const apnWithout = (token: string) => `(
+  select coalesce(jsonb_agg(entry order by place), '[]')
+    from jsonb_array_elements(apn) with ordinality as e (entry, place)
+   where entry ->> 'token' is distinct from ${token})`;
+
+type TokenRow = {
+  tokenId: string;
+  /** As much of it as is shown. */
+  ending: string;
+  name: string | null;
+  sessionId: string | null;
+  addedTs: number | null;
+};
+
+/** Those of sessions, newest first, and then those of `apn`; each once. */
+async function listTokens(sql: Sql, accountId: number): Promise<TokenRow[]> {
+  const { rows } = await sql.query<TokenRow>(
+    `with all_tokens as (
+       select token, name, session_id, added_at, 0 as place from push_token where account_id = $1
+        union all
+       select entry ->> 'token', null, null, null, min(place)
+         from account
+        cross join jsonb_array_elements(apn) with ordinality as e (entry, place)
+        where id = $1 and entry ->> 'token' is not null
+          and not exists (select from push_token t where t.account_id = $1 and t.token = entry ->> 'token')
+        group by 1
+     )
+     select ${idOf('token')} as "tokenId", right(token, least(4, length(token) / 2)) as ending, name,
+            session_id as "sessionId", added_at as "addedTs"
+       from all_tokens
+      order by place, added_at desc, token`,
+    [accountId],
+  );
+  return rows;
+}
+
+/** Removes one token, or (null) all, from wherever they are. Throws `not-found` where the account has no such token. */
+async function removeTokens(
+  db: Database,
+  accountId: number,
+  id: string | null,
+  by: DoneBy,
+): Promise<void> {
+  await db.transaction(async (tx) => {
+    await tx.query('select from account where id = $1 for no key update', [accountId]);
+    const ofSessions = await tx.query<{ token: string; name: string | null }>(
+      `delete from push_token
+        where account_id = $1 and ($2::text is null or ${idOf('token')} = $2)
+       returning token, name`,
+      [accountId, id],
+    );
+    const ofApn = await tx.query<{ removed: string[] }>(
+      `with before as (
+         select entry, place, $2::text is null or ${idOf(`(entry ->> 'token')`)} = $2 as goes
+           from account
+          cross join jsonb_array_elements(apn) with ordinality as e (entry, place)
+          where id = $1
+       )
+       update account
+          set apn = (select coalesce(jsonb_agg(entry order by place), '[]') from before where goes is not true)
+        where id = $1 and exists (select from before where goes)
+       returning array(select entry ->> 'token' from before where goes) as removed`,
+      [accountId, id],
+    );
+    const removed = new Set([
+      ...ofSessions.rows.map(({ token }) => token),
+      ...(ofApn.rows[0]?.removed ?? []),
+    ]);
+    if (removed.size === 0) {
+      if (id === null) return;
+      throw new DomainError('not-found', 'There is no such push token.');
+    }
+    const name = ofSessions.rows[0]?.name ?? null;
+    const details: AuditDetails =
+      id === null ? { tokens: removed.size } : { tokenId: id, ...(name === null ? {} : { name }) };
+    await insertEntry(tx, accountId, { kind: 'push-token-removed', ...by, details });
+  });
+}
+
+/** How many tokens each session of an account added; a session without any is left out. */
+export async function countTokensOfSessions(
+  sql: Sql,
+  accountId: number,
+): Promise<Map<string, number>> {
+  const { rows } = await sql.query<{ sessionId: string; tokens: number }>(
+    `select session_id as "sessionId", count(*)::integer as tokens
+       from push_token where account_id = $1 group by session_id`,
+    [accountId],
+  );
+  return new Map(rows.map(({ sessionId, tokens }) => [sessionId, tokens]));
+}
+
+/** The tokens of sessions that ended go; null: of all sessions of the account. */
+export async function forgetTokensOf(
+  sql: Sql,
+  accountId: number,
+  sessionIds: readonly string[] | null,
+): Promise<void> {
+  await sql.query(
+    'delete from push_token where account_id = $1 and ($2::uuid[] is null or session_id = any ($2))',
+    [accountId, sessionIds],
+  );
+}
+
+const sessionsAPiece = 500;
+
+/**
+ * Deletes the tokens of sessions that are over, however they ended: expired, or lost with the store of sessions.
+ * `isLive` rejects while that store is away; nothing is deleted then.
+ */
+export async function forgetTokensOfEnded(
+  sql: Sql,
+  isLive: (sessionId: string) => Promise<boolean>,
+  signal: AbortSignal,
+): Promise<void> {
+  let after = '00000000-0000-0000-0000-000000000000';
+  while (!signal.aborted) {
+    const { rows } = await sql.query<{ id: string }>(
+      `select distinct session_id as id from push_token where session_id > $1 order by 1 limit $2`,
+      [after, sessionsAPiece],
+    );
+    const live = await Promise.all(rows.map(({ id }) => isLive(id)));
+    const ended = rows.filter((_, place) => live[place] === false).map(({ id }) => id);
+    if (ended.length > 0)
+      await sql.query('delete from push_token where session_id = any ($1::uuid[])', [ended]);
+    if (rows.length < sessionsAPiece) return;
+    after = rows.at(-1)?.id ?? after;
+  }
+}

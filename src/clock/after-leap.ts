@@ -1,0 +1,261 @@
+/*
+ * Brings back what a clock that was ahead has written. A row that is due by such a time would wait, hold its recipient,
+ * or count against its account, for as long as the clock leaped. Nothing here depends on how far that was: a time that
+ * lies ahead of a clock which is believed can only have been written by one that was not.
+ *
+ * Every column with a time stands in this file: in `steps`, or in `leftAlone` with the reason. A test compares both with
+ * the database, so that a new column has to be decided on.
+ */
+import type { Sql } from '../db/sql.ts';
+
+/** The longest that the timer of an alarm waits by itself, and that an alarm of a reported event stays open; ms. */
+export type LongestWaits = { ringMaxAgeMs: number; reportedForMs: number };
+
+type Step = {
+  /** `table.column` of each time that it looks at or changes. */
+  columns: string[];
+  /** $1: the time that is believed. $2: rows in one statement. $3, $4: `LongestWaits`. Changes no row twice. */
+  sql: string;
+};
+
+/** Rows that one transaction changes, so that nobody waits for it. */
+const rowsAtOnce = 2_000;
+
+const now = 'ms_to_timestamp($1::bigint)';
+/** Clocks of processes differ by less. */
+const soon = `ms_to_timestamp($1::bigint + 2000)`;
+const isAhead = (column: string) => `${column} > ${soon}`;
+/** All values have a type, also in a statement that does not use them. */
+const usesAll = '($1::bigint, $2::bigint, $3::bigint, $4::bigint) is not null';
+
+function changing(
+  table: string,
+  { columns, where, set }: { columns: string[]; where: string; set: string },
+): Step {
+  return {
+    columns: columns.map((column) => `${table}.${column}`),
+    sql: `
+      update ${table} set ${set}
+       where ctid = any(array(
+         select ctid from ${table} where (${where}) and ${usesAll} limit $2::bigint for update skip locked))`,
+  };
+}
+
+function deleting(table: string, columns: string[], where: string): Step {
+  return {
+    columns: columns.map((column) => `${table}.${column}`),
+    sql: `
+      delete from ${table}
+       where ctid = any(array(
+         select ctid from ${table} where (${where}) and ${usesAll} limit $2::bigint for update skip locked))`,
+  };
+}
+
+/** Unlike `least` it leaves null as it is. */
+const atMost = (column: string, most: string) =>
+  `${column} = case when ${column} > ${most} then ${most} else ${column} end`;
+
+/** They become that of now. */
+function cut(table: string, ...columns: string[]): Step {
+  return changing(table, {
+    columns,
+    where: columns.map(isAhead).join(' or '),
+    set: columns.map((column) => atMost(column, now)).join(', '),
+  });
+}
+
+/** What waits from a time on, moves back with it: it waits as long as it would have waited. */
+function shifted(table: string, since: string, ...until: string[]): Step {
+  const back = (column: string) => `${column} = ${column} - (${since} - ${now})`;
+  return changing(table, {
+    columns: [since, ...until],
+    where: isAhead(since),
+    set: [...until.map(back), `${since} = ${now}`].join(', '),
+  });
+}
+
+const recipients = (table: 'contact' | 'recipient_turn', alsoCut: string[]) => {
+  const back = (column: string) => `${column} = ${column} - (served_at - ${now})`;
+  const waits = ['busy_until', 'rests_until', 'gathers_until'];
+  return changing(table, {
+    columns: ['served_at', 'recent', ...waits, ...alsoCut],
+    where: isAhead('served_at'),
+    set: [
+      ...waits.map(back),
+      `recent = array(select least(at, ${now}) from unnest(recent) with ordinality as r (at, nth) order by nth)`,
+      ...alsoCut.map((column) => atMost(column, now)),
+      `served_at = ${now}`,
+    ].join(', '),
+  });
+};
+
+const laterBy = (ms: string) => `ms_to_timestamp($1::bigint + ${ms})`;
+/** An alarm that is told is told again; one that is not is looked at. */
+const looksAgain =
+  '(case when announced_at is null then $3::bigint else coalesce(repeat_ms, $3::bigint) end)';
+const keeps = `coalesce((actions->>'keepMs')::bigint, 0)`;
+
+/** In this order: a device that was heard ahead is looked at before it is forgotten that it was. */
+export const steps: readonly Step[] = [
+  {
+    // Its evidence may be from then, with or without something that waits: a tick looks (`bringBack` in src/ingest/rules/tick.ts).
+    columns: ['presence.last_seen_at', 'device_due.due_at', 'rejection.rejected_at'],
+    sql: `
+      with heard as (
+        update presence set last_seen_at = ${now}
+         where device_id = any(array(
+           select device_id from presence where ${isAhead('last_seen_at')} and ${usesAll}
+            order by device_id limit $2::bigint for update skip locked))
+        returning device_id
+      ), refused as (
+        -- The newest of a device are kept.
+        update rejection set rejected_at = ${now}
+         where device_id = any(array(select device_id from heard)) and ${isAhead('rejected_at')}
+      ), looked_at as (
+        insert into device_due as due (device_id, account_id, due_at)
+        select s.device_id, d.account_id, ${now}
+          from heard h
+          join device_state s on s.device_id = h.device_id and s.runtime is not null
+          join device d on d.id = h.device_id and d.account_id is not null
+         order by s.device_id
+        on conflict (device_id) do update set due_at = least(due.due_at, excluded.due_at)
+      )
+      select device_id from heard`,
+  },
+  changing('device_due', {
+    // A tick that comes too early finds nothing, and moves the row on.
+    columns: ['due_at', 'retry_at'],
+    where: `${isAhead('due_at')} or retry_at > ms_to_timestamp($1::bigint + 3600000)`,
+    set: `due_at = least(due_at, ${now}), retry_at = null`,
+  }),
+  cut('device_profile', 'changed_at', 'delivered_at'),
+  changing('notification', {
+    columns: ['due_at', 'created_at', 'changed_at'],
+    where: `state in ('queued', 'planned') and ${isAhead('greatest(created_at, changed_at)')}`,
+    set: `due_at = due_at - (greatest(created_at, changed_at) - ${now}),
+          ${atMost('created_at', now)}, ${atMost('changed_at', now)}`,
+  }),
+  recipients('contact', ['last_at']),
+  recipients('recipient_turn', []),
+  cut('delivering_process', 'seen_at'),
+  changing('alarm', {
+    columns: ['next_at', 'ends_at', 'expires_at', 'repeat_ms', 'announced_at'],
+    where: `closed_at is null
+            and (next_at > ${laterBy(looksAgain)} or ends_at > ${laterBy(keeps)} or expires_at > ${laterBy('$4::bigint')})`,
+    set: [
+      atMost('next_at', laterBy(looksAgain)),
+      atMost('ends_at', laterBy(keeps)),
+      atMost('expires_at', laterBy('$4::bigint')),
+    ].join(', '),
+  }),
+  shifted('alarm_snooze', 'snoozed_at', 'until_at'),
+  shifted('device_mute', 'muted_at', 'until_at'),
+  // What counts towards a limit within the hour, and what waits.
+  cut('account_mail', 'created_at', 'due_at', 'busy_until', 'done_at'),
+  changing('email_change', {
+    columns: ['expires_at'],
+    where: `expires_at > ms_to_timestamp($1::bigint + 2000 + 1800000)`,
+    set: `expires_at = ms_to_timestamp($1::bigint + 1800000)`,
+  }),
+  // As long as a ticket opens.
+  deleting(
+    'stream_ticket',
+    ['expires_at'],
+    `expires_at > ms_to_timestamp($1::bigint + 2000 + 60000)`,
+  ),
+  // Tokens of then open nothing (src/sessions).
+  deleting('session', ['created_at'], isAhead('created_at')),
+  changing('session', {
+    columns: ['used_at', 'expires_at', 'rotated_at'],
+    where: isAhead('used_at'),
+    set: `used_at = ${now}, expires_at = expires_at - (used_at - ${now}), ${atMost('rotated_at', now)}`,
+  }),
+  cut('api_key', 'used_at'),
+  cut('idempotency_key', 'begun_at', 'alive_at'),
+  cut('job', 'served_at'),
+  cut('kept_display', 'kept_at'),
+  cut('bridge_status', 'since', 'last_in', 'last_out', 'refreshed'),
+  cut('refused_login', 'first_at', 'last_at'),
+  cut('removed_uuid', 'removed_at'),
+  // Counts of days that have not come yet.
+  deleting('message_count', ['day'], `day > (${now} at time zone 'UTC')::date`),
+  changing('account_usage', {
+    columns: ['registrations_day'],
+    where: `registrations_day > (${now} at time zone 'UTC')::date`,
+    set: `registrations_day = '-infinity', registrations = 0`,
+  }),
+  changing('history_retention', {
+    columns: ['next_at'],
+    where: `next_at > ms_to_timestamp($1::bigint + 2000 + 86400000)`,
+    set: `next_at = ms_to_timestamp($1::bigint + 86400000)`,
+  }),
+];
+
+const fact = 'A record of when something was: nothing waits for it.';
+const history = 'The history keeps the time that it was stored with.';
+
+/** Times that nothing is done about, and why. */
+export const leftAlone: Readonly<Record<string, string>> = {
+  'account.created_at': fact,
+  'account.disabled_at': 'Only whether it is there counts.',
+  'account.removed_at': 'Only whether it is there counts.',
+  'account_activity.day': history,
+  'account_audit.hour': history,
+  'account_audit.last_at': history,
+  'account_audit.ts': history,
+  'account_event.ts': history,
+  'alarm.acknowledged_at': fact,
+  'alarm.closed_at': fact,
+  'alarm.last_firing_at': fact,
+  'alarm.since_at': fact,
+  'alarm_change.recorded_at': history,
+  'alarm_change.ts': history,
+  'api_key.created_at': fact,
+  'api_key.expires_at': 'A person chose it.',
+  'believed_time.doubted_at': 'src/clock/belief.ts judges by it.',
+  'believed_time.reckoned_at': 'src/clock/belief.ts judges by it.',
+  'contact.confirmed_at': 'Only whether it is there counts.',
+  'contact.created_at': fact,
+  'contact.unsubscribed_at': 'Only whether it is there counts.',
+  'device.configured_at': fact,
+  'device.created_at': fact,
+  'device_state.reported_at':
+    'A report with a time is taken all the same: no device could report that time now.',
+  'device_state.state_at': fact,
+  'event.ts': history,
+  'event_feed.recorded_at': history,
+  'event_feed.ts': history,
+  'event_sense.ts': history,
+  'job.created_at': fact,
+  'job.ended_at': fact,
+  'listening.heard_at': 'src/listening takes it back when it notes that somebody listens.',
+  'listening_gap.from_at': 'src/listening cuts gaps that lie ahead.',
+  'listening_gap.to_at': 'src/listening cuts gaps that lie ahead.',
+  'measurement.ts': history,
+  'notification.counted_on': 'Names the day whose count is given back.',
+  'notification.unsent_day': fact,
+  'profile.created_at': fact,
+  'purpose.created_at': fact,
+  'push_token.added_at': fact,
+  'removed_device.removed_at': 'It is removed at once, whatever the time.',
+  'secret_check.noted_at': fact,
+};
+
+/** Does all of it; gives how many rows of each table were changed. `nowTs`: the time that is believed, ms. */
+export async function bringBack(
+  db: Sql,
+  nowTs: number,
+  { ringMaxAgeMs, reportedForMs }: LongestWaits,
+): Promise<Record<string, number>> {
+  const changed: Record<string, number> = {};
+  for (const { columns, sql } of steps) {
+    const [table = ''] = (columns[0] ?? '').split('.');
+    const values = [Math.round(nowTs), rowsAtOnce, ringMaxAgeMs, reportedForMs];
+    for (;;) {
+      const { rowCount } = await db.query(sql, values);
+      if ((rowCount ?? 0) > 0) changed[table] = (changed[table] ?? 0) + (rowCount ?? 0);
+      if ((rowCount ?? 0) < rowsAtOnce) break;
+    }
+  }
+  return changed;
+}
