@@ -32,7 +32,8 @@ const settings: SettingsInput = {
     requestTimeoutMs: 30_000,
     /**
      * Connections open at once, of all clients and of one address (IPv6: a /64; not of trustedProxies).
-     * One more is closed unread. A WebSocket at /mqtt counts among MQTT's instead.
+     * One more of an address is closed unread; one more of all has an idle one closed (docs/operations.md, "Open
+     * files"). A WebSocket at /mqtt counts among MQTT's instead.
      */
     connections: 20_000,
     connectionsPerAddress: 2_000,

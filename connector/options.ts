@@ -1,3 +1,4 @@
+import type { ConnectionPlaces } from '../src/lib/connection-places.ts';
 import type { Log } from '../src/log/logger.ts';
 
 /** What one device, and the connector as a whole, may take up; the defaults stand in config/. */
@@ -149,6 +150,8 @@ export type ConnectorOptions = {
   limits: ConnectorLimits;
   /** Addresses or networks of proxies in front: their connections begin with the PROXY protocol. */
   trustedProxies?: string[];
+  /** The connections that the process may have; absent: no bound. */
+  places?: ConnectionPlaces;
   log: Log;
   observe?: Partial<Observer>;
   tuning?: Partial<Tuning>;

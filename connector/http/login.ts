@@ -13,6 +13,8 @@ export type LoginDeps = {
   refusals: Refusals;
   logRefused: LogRefusedLogin;
   observe: Pick<Observer, 'refused'>;
+  /** Told of each request that was let in. */
+  onLogin?: ((request: IncomingMessage) => void) | undefined;
   /** The client's address: looked for where it matters only. */
   findAddress: (request: IncomingMessage) => string;
 };
@@ -26,7 +28,7 @@ const maxWaiting = 1_000;
 export type Login = (request: IncomingMessage, uuid: string) => Promise<DeviceIdentity>;
 
 export function createLogin(deps: LoginDeps): Login {
-  const { ports, refusals, logRefused, observe, findAddress } = deps;
+  const { ports, refusals, logRefused, observe, onLogin, findAddress } = deps;
   /** Connections whose last request was let in: they do not wait for what others of their address tried. */
   const letIn = new WeakSet<Socket>();
   let waiting = 0;
@@ -56,6 +58,7 @@ export function createLogin(deps: LoginDeps): Login {
       throw unauthenticated();
     }
     letIn.add(socket);
+    onLogin?.(request);
     if (device.uuid !== uuid)
       throw notFound('This is not the path of the device that is logged in.');
     return device;

@@ -16,6 +16,8 @@ export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'no
   observe?: Partial<Pick<Observer, 'message' | 'acknowledged' | 'refused'>>;
   /** The client's address, whatever proxies are in between. */
   findAddress: (request: IncomingMessage) => string;
+  /** Told of each request of a device that was let in. */
+  onLogin?: (request: IncomingMessage) => void;
   /** Whether the process is about to stop: each answer then ends its connection. */
   isLeaving: () => boolean;
 } & SharedRates;
@@ -51,12 +53,12 @@ export function startHttpConnector(
   options: HttpConnectorOptions,
   ports: ConnectorPorts,
 ): HttpConnector {
-  const { limits, log, now, findAddress, isLeaving } = options;
+  const { limits, log, now, findAddress, onLogin, isLeaving } = options;
   const tuning = { ...defaultTuning, ...options.tuning };
   const observe = { ...silent, ...options.observe };
   const refusals = createRefusals(limits.refusedLoginsPerSecond, now);
   const logRefused = createRefusedLoginLog(log, now, 'http');
-  const login = createLogin({ ports, refusals, logRefused, observe, findAddress });
+  const login = createLogin({ ports, refusals, logRefused, observe, onLogin, findAddress });
   const rateStore = options.rateStore ?? createRateStore({ ports, limits, now });
   const devices = createHttpDevices({ ports, rateStore, now });
   const uplink = createHttpUplink({ ports, devices, limits, tuning, observe, log, now });

@@ -1,4 +1,5 @@
 import type { Duplex } from 'node:stream';
+import type { ConnectionPlace, ConnectionPlaces } from '../../src/lib/connection-places.ts';
 import { network } from '../../src/lib/network.ts';
 import { Bucket, type Rate } from '../device/rate-limit.ts';
 
@@ -12,6 +13,8 @@ export type AdmissionOptions = {
   refusedLoginsPerSecond: number;
   /** Connections of all addresses that wait; one address has half of it at most. */
   maxWaiting: number;
+  /** The places of the process, of which HTTP has others; null: as many as the machine has. */
+  places: ConnectionPlaces | null;
   now: () => number;
   onTooMany: () => void;
 };
@@ -31,7 +34,13 @@ export type Admission = {
   close(): void;
 };
 
-type Waiting = { socket: Duplex; address: string; enter: (entry: Admitted) => void };
+type Waiting = {
+  socket: Duplex;
+  address: string;
+  enter: (entry: Admitted) => void;
+  /** Null where there is no bound. */
+  held: ConnectionPlace | null;
+};
 
 /** What is known of an address: who waits, and how many are being let in. */
 type Place = { waiting: Set<Waiting>; connecting: number; refusals: Bucket };
@@ -85,15 +94,23 @@ export function createAdmission(options: AdmissionOptions): Admission {
     // As many as there are places left: however many wait at some addresses, another one finds a place.
     const most = Math.min(options.waitingPerAddress, options.maxWaiting - waiting);
     const isFull = place.waiting.size >= most;
-    if (isClosed || isFull) {
+    // Whoever is not let in yet makes way for others; a device that was let in stays.
+    const held =
+      isClosed || isFull
+        ? null
+        : options.places?.enter('mqtt', address, { socket, mayGo: () => true });
+    if (isClosed || isFull || held === null) {
       options.onTooMany();
       socket.destroy();
       return;
     }
-    const one = { socket, address, enter };
+    const one = { socket, address, enter, held: held ?? null };
     place.waiting.add(one);
     waiting += 1;
-    socket.once('close', () => void (place.waiting.delete(one) && (waiting -= 1)));
+    socket.once('close', () => {
+      held?.leave();
+      if (place.waiting.delete(one)) waiting -= 1;
+    });
     if (place.connecting < options.connectingPerAddress) ready.add(key);
     if (!timer) drain();
   }
@@ -141,11 +158,12 @@ export function createAdmission(options: AdmissionOptions): Admission {
     return true;
   }
 
-  function entryOf({ socket, address }: Waiting, key: string, place: Place): Admitted {
+  function entryOf({ socket, address, held }: Waiting, key: string, place: Place): Admitted {
     let isThrough = false;
     const letIn = () => {
       if (isThrough) return;
       isThrough = true;
+      held?.keep();
       socket.off('close', letIn);
       place.connecting -= 1;
       if (place.waiting.size > 0) ready.add(key);

@@ -66,6 +66,7 @@ export async function startConnector(
   const admission = createAdmission({
     ...limits,
     maxWaiting: tuning.maxWaitingConnections,
+    places: options.places ?? null,
     now,
     onTooMany: () => observe.refused('too-many'),
   });

@@ -74,6 +74,7 @@ export async function startApi(
     clock,
     observe: metrics.observeHttp,
     ...config.http,
+    places: shared.places,
     roomBytes: shared.memory.requestBytes,
     isShort: shared.memory.isShort,
     ...inFrontOf(devices),

@@ -20,6 +20,7 @@ export async function startMqtt(
       tls: config.mqttsListen,
       limits: connectorLimits(config),
       trustedProxies: config.mqtt.trustedProxies,
+      places: shared.places,
       log: log.child({ component: 'mqtt', connectorId }),
       observe: observer,
       now: shared.monotonicClock,

@@ -13,6 +13,7 @@ import type { Metrics } from '../metrics/metrics.ts';
 import { observeShares } from '../metrics/observe.ts';
 import { believe } from '../clock/service-clock.ts';
 import { monotonicClock } from '../lib/clock.ts';
+import type { ConnectionPlaces } from '../lib/connection-places.ts';
 import { LastByOthers } from '../lib/last-by-others.ts';
 import type { Clocks, MonotonicClock } from '../lib/clock.ts';
 import { startOverrides, type QuotaOverrides, type LimitsOf } from '../quotas/overrides.ts';
@@ -27,6 +28,7 @@ import {
   startHealthWatch,
   type HealthWatch,
 } from './health.ts';
+import { startPlaces } from './descriptors.ts';
 import { startMemory, type Memory } from './memory.ts';
 import { startKeptHistory, type KeptHistory } from './retention.ts';
 import { createPublicUrl, type PublicUrl } from './public-url.ts';
@@ -57,6 +59,8 @@ export type Shared = ClockParts & {
   /** Accounts that the operator has shut out. */
   disabled: DisabledAccounts;
   memory: Memory;
+  /** The connections that this process may have, of HTTP and MQTT. */
+  places: ConnectionPlaces;
   /** Accounts by their requests and imports here: devices of others are not to catch up meanwhile. */
   requests: LastByOthers;
   publicUrl: PublicUrl;
@@ -117,12 +121,29 @@ export async function startShared(
   const clocks = given
     ? { ...given, believed: believe(given.clock), onClockMoved: () => undefined }
     : await startClock({ config, db, log, releases, registry });
+  const places = startPlaces({
+    config,
+    log: log.child({ component: 'service' }),
+    registry,
+    monotonicClock: clocks.monotonicClock,
+  });
   const publicUrl = createPublicUrl(config);
   const requests = new LastByOthers();
   const health = startHealth(parts, clocks);
   const kept = await startKeptHistory({ ...parts, ...clocks });
   const quotas = { limitsOf, loginsOf };
-  return { ...parts, ...clocks, ...quotas, kept, health, disabled, memory, requests, publicUrl };
+  return {
+    ...parts,
+    ...clocks,
+    ...quotas,
+    kept,
+    health,
+    disabled,
+    memory,
+    places,
+    requests,
+    publicUrl,
+  };
 }
 
 function startHealth(

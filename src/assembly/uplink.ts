@@ -31,6 +31,7 @@ export function startUplink(
       now: shared.monotonicClock,
       rateStore: side.rateStore,
       findAddress: addressOf(config.http.trustedProxies),
+      onLogin: ({ socket }) => shared.places.know(socket),
       isLeaving: readiness.isStopping,
     },
     connectorPorts(side, connectorId, logins),
@@ -52,6 +53,7 @@ export async function startUplinkHttp(shared: Shared, uplink: HttpConnector): Pr
   const http = await startHttp({
     ...config.httpListen,
     ...config.http,
+    places: shared.places,
     routes: probeRoutes(readiness),
     authenticate: async () => {
       throw new DomainError('unauthenticated', 'There is nothing to log in to.');

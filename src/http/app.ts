@@ -25,6 +25,7 @@ export type AppOptions = {
   beginWork?: RouterDeps['beginWork'];
   /** Whom a ticket of a stream speaks for; absent: there are none. */
   authenticateTicket?: RouterDeps['authenticateTicket'];
+  onLogin?: RouterDeps['onLogin'];
   /** Absent: no key is confined to labels. */
   checkReach?: RouterDeps['checkReach'];
   confirmReads?: RouterDeps['confirmReads'];
@@ -102,6 +103,7 @@ export function createApp(
     authenticate,
     authenticateTicket,
     readCookie: options.readCookie,
+    onLogin: options.onLogin,
     takeRequest,
     beginWork,
     checkReach,

@@ -72,6 +72,18 @@ export class OneByOne {
     return this.#lines.get(socket)?.isBusy ?? false;
   }
 
+  /**
+   * Whether the connection may be closed for another client's: nothing is under way on it; where that `isUrgent`, also
+   * one whose client has not sent all of a request, sends more before it is answered, or does not take its answer.
+   */
+  mayGo(socket: Socket, isUrgent: boolean): boolean {
+    const line = this.#lines.get(socket);
+    if (!line || line.isReleased) return false;
+    const isIdle = !line.isBusy && line.held === null;
+    if (isIdle || !isUrgent) return isIdle;
+    return !line.isBusy || line.request?.complete === false || socket.writableNeedDrain;
+  }
+
   /** Is to see each connection before node:http does. */
   watch(socket: Socket): void {
     const line = this.#lineOf(socket);

@@ -25,6 +25,8 @@ export type RouterDeps = {
   authenticate: (token: string) => Promise<Account>;
   /** The same of a ticket, which stands in the query; absent: no route takes one. */
   authenticateTicket?: ((ticket: string) => Promise<Account>) | undefined;
+  /** Told of each request whose account is known. */
+  onLogin?: ((request: IncomingMessage) => void) | undefined;
   /** The token in the request's cookie; null where none came. Throws `forbidden` where it must not count. */
   readCookie?:
     ((request: { method: string; header(name: string): string }) => string | null) | undefined;
@@ -233,6 +235,7 @@ async function identify(deps: RouterDeps, route: Route, ctx: Context): Promise<C
       ? await deps.authenticateTicket?.(credential)
       : await deps.authenticate(credential);
   if (!account) throw new DomainError('unauthenticated', 'No ticket opens this.');
+  deps.onLogin?.(ctx.req);
   if (deps.takeRequest) applyRateLimit(ctx, deps.takeRequest(account.accountId));
   checkRights(account, route);
   return { account, credential };

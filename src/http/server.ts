@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
+import type { ConnectionPlaces } from '../lib/connection-places.ts';
 import { network } from '../lib/network.ts';
 import { trustProxies } from './address.ts';
 import { type AppOptions, createApp } from './app.ts';
@@ -38,6 +39,8 @@ export type HttpOptions = AppOptions & {
   /** Connections open at once, of all clients and of one address. */
   connections?: number;
   connectionsPerAddress?: number;
+  /** The places of the process, of which MQTT has others; they bound `connections` in its stead. */
+  places?: ConnectionPlaces;
   /** What connections may send ahead of their turn, in bytes: of all, and a quarter of it of one address; 64 MiB. */
   aheadBytes?: number;
 };
@@ -57,7 +60,8 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const { upgrades = {}, clock } = options;
   const stop = new AbortController();
   const ownPace = new WeakSet<IncomingMessage>();
-  const answer = createApp(options, stop.signal, ownPace).callback();
+  const onLogin = ({ socket }: IncomingMessage) => options.places?.know(socket);
+  const answer = createApp({ onLogin, ...options }, stop.signal, ownPace).callback();
   const { inFront } = options;
   const isPreflight = crossOriginDevices(options.corsOrigins ?? []);
   const handle: Handle = (request, response) => {
@@ -108,7 +112,13 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   // Before node:http sees it.
   server.prependListener('connection', (socket) => requests.watch(socket));
   sockets.watch(server);
-  limitConnections(server, { connections, connectionsPerAddress, trustedProxies });
+  limitConnections(server, {
+    connections,
+    connectionsPerAddress,
+    trustedProxies,
+    places: options.places,
+    mayGo: (socket, isUrgent) => requests.mayGo(socket, isUrgent),
+  });
   server.on('request', (request, response) => take(request, response));
   server.on('checkContinue', (request, response) =>
     take(request, response, () => {

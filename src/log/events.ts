@@ -20,6 +20,8 @@ export const logEvents = [
   'log.lines-omitted',
   'memory.short',
   'memory.enough',
+  'connections.few',
+  'connections.full',
 
   // The database, Redis and the secret.
   'database.created',

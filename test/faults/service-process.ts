@@ -35,6 +35,8 @@ export type ServiceProcessOptions = {
   dir: string;
   args?: string[];
   variables: Record<string, string>;
+  /** Files that it may open; absent: as many as this process. */
+  openFiles?: number | undefined;
 };
 
 export async function prepareService(options: ServiceProcessOptions): Promise<ServiceProcess> {
@@ -74,7 +76,12 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
       const before = readyCount(logPath);
       startedAt = statSync(logPath).size;
       const args = [...command, ...(options.args ?? [])];
-      child = spawn(process.execPath, args, { cwd: project, env, stdio: ['ignore', log, log] });
+      const [program, ...limit] = limitFiles(options.openFiles, process.execPath);
+      child = spawn(program, [...limit, ...args], {
+        cwd: project,
+        env,
+        stdio: ['ignore', log, log],
+      });
       closeSync(log);
       while (readyCount(logPath) === before) {
         if (!isRunning()) throw new Error(`The service ended: ${tail(logPath)}`);
@@ -96,6 +103,12 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
     openHandles: () => readdirSync(`/proc/${child?.pid ?? 0}/fd`).length,
   };
 }
+
+/** The program as it is started where it may open so many files. */
+const limitFiles = (openFiles: number | undefined, program: string): [string, ...string[]] =>
+  openFiles === undefined
+    ? [program]
+    : ['/bin/sh', '-c', `ulimit -n ${openFiles}; exec "$0" "$@"`, program];
 
 const readyCount = (path: string) => readFileSync(path, 'utf8').split('"msg":"Ready."').length;
 const tail = (path: string) => readFileSync(path, 'utf8').split('\n').slice(-12).join('\n');

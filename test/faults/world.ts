@@ -41,6 +41,8 @@ export type WorldOptions = {
   accounts?: number;
   /** Environment of the service, beyond what it needs. */
   variables?: Record<string, string>;
+  /** Files that the service may open. */
+  openFiles?: number | undefined;
 };
 
 /** A durable database, the service as a process, and devices under load. */
@@ -86,6 +88,7 @@ export async function startWorld(options: WorldOptions): Promise<World> {
     if (databaseProxy) databaseUrl.port = String(databaseProxy.port);
     const service = await prepareService({
       dir,
+      openFiles: options.openFiles,
       variables: {
         DATABASE_URL: databaseUrl.href,
         ...(redis ? { REDIS_URL: redis.url } : {}),

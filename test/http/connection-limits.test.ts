@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
 import { afterEach, expect, test } from 'vitest';
@@ -52,11 +53,32 @@ test('an address has so many connections, and another one as many', async () => 
   expect(await dial()).toBeNull();
 });
 
-test('all addresses together have so many', async () => {
-  await start({ connections: 2 });
-  expect(await dial('127.0.0.2')).not.toBeNull();
-  expect(await dial('127.0.0.3')).not.toBeNull();
+test('all addresses together have so many; the oldest idle one of the address that has most makes way', async () => {
+  await start({ connections: 3 });
+  const [first, second] = [await dial('127.0.0.2'), await dial('127.0.0.2')];
+  const third = await dial('127.0.0.3');
+  if (!first || !second || !third) throw new Error('They were not answered.');
+  const isClosed = once(first, 'close');
+  expect(await dial('127.0.0.4')).not.toBeNull();
+  await isClosed;
+  expect([second.destroyed, third.destroyed]).toEqual([false, false]);
+});
+
+test('one whose request is being answered makes way for nobody', async () => {
+  let answer = () => {};
+  const begun = new Promise<void>((resolve) => {
+    const handle = (_request: unknown, response: ServerResponse) => {
+      answer = () => response.end('late');
+      resolve();
+    };
+    void start({ connections: 1, inFront: { prefix: '/slow', handle } }).then(() => {
+      void dial('127.0.0.2', 'GET /slow HTTP/1.1\r\nHost: x\r\n\r\n');
+    });
+  });
+  await begun;
   expect(await dial('127.0.0.4')).toBeNull();
+  answer();
+  await dialUntilAnswered();
 });
 
 test('a trusted proxy brings as many as it has', async () => {

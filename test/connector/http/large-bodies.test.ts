@@ -1,3 +1,7 @@
+import { once } from 'node:events';
+import type { Socket } from 'node:net';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { afterEach, describe, expect, test } from 'vitest';
 import { until } from '../harness.ts';
 import { startHttpWorld, type HttpWorld, type HttpWorldOptions } from './harness.ts';
@@ -17,6 +21,38 @@ const headOf = (length: number | null, as = world.device) =>
   (length === null ? 'Transfer-Encoding: chunked\r\n\r\n' : `Content-Length: ${length}\r\n\r\n`);
 const holds = (bytes: number) =>
   until(() => world.connector.snapshot().bytes === bytes, `${bytes} bytes`);
+
+// Not again: what the first time left would be collected meanwhile.
+test('a body in chunks of one byte takes no more memory than it counts', { retry: 0 }, async () => {
+  await start();
+  const [bodies, length] = [20, 40_000];
+  setFlagsFromString('--expose-gc');
+  const collect = runInNewContext('gc') as () => void;
+  const measure = () => {
+    collect();
+    const { heapUsed, external } = process.memoryUsage();
+    return heapUsed + external;
+  };
+  const text = measured.padEnd(length);
+  const chunks = text
+    .split('')
+    .map((byte) => `1\r\n${byte}\r\n`)
+    .join('');
+  const before = measure();
+  const sockets = await Promise.all(Array.from({ length: bodies }, () => world.dial()));
+  for (const socket of sockets) {
+    socket.write(headOf(null).replace('/measurements', '/state'));
+    socket.write(chunks);
+  }
+  const counted = () => world.connector.snapshot().bytes;
+  await until(() => counted() >= bodies * length, 'all bytes');
+  expect(counted()).toBeLessThan(2 * bodies * length);
+  // A Buffer of each byte takes 200 bytes: 160 MB.
+  expect(measure() - before).toBeLessThan(16_000_000);
+  const answered = once(sockets[0] as Socket, 'data');
+  sockets[0]?.write('0\r\n\r\n');
+  expect(String(await answered)).toMatch(/^HTTP\/1\.1 200 /);
+});
 
 describe('a body of measurements', () => {
   test('of 256 KiB is taken, one byte more is not; other topics keep their limit', async () => {

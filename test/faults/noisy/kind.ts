@@ -17,6 +17,10 @@ export type NoisyKind = {
   quotaBytes?: (seconds: number) => number;
   /** Memory that what the account may have open takes, MB, where it is more than what is usual. */
   memoryMb?: number;
+  /** Files that the service may open (`ulimit -n`); absent: as many as this process. */
+  openFiles?: number;
+  /** What `/livez` may take, p99 in ms, where it is more than what is usual. */
+  livezMs?: number;
   /** What others' lists may take, p99 in ms, none of them failing; absent: it is only shown. */
   readMs?: number;
 };

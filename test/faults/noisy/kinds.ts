@@ -16,6 +16,7 @@ import { compressedBodies } from './kinds/compressed-bodies.ts';
 import { configurations } from './kinds/configurations.ts';
 import { connections_ } from './kinds/connections.ts';
 import { deepJson } from './kinds/deep-json.ts';
+import { descriptors } from './kinds/descriptors.ts';
 import { deviceChurn } from './kinds/device-churn.ts';
 import { eventAmplification } from './kinds/event-amplification.ts';
 import { eventStreams } from './kinds/event-streams.ts';
@@ -136,6 +137,7 @@ export const kinds: NoisyKind[] = [
   sessionTakeover,
   heldBodies,
   httpConnections,
+  descriptors,
   pipelining,
   ...pipelined,
   repeatedPurpose,

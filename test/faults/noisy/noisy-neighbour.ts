@@ -58,6 +58,7 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
           quotaBytes: kind.quotaBytes?.(awaySeconds) ?? 0,
           memoryMb: kind.memoryMb,
           readMs: kind.readMs,
+          livezMs: kind.livezMs,
         });
       } finally {
         await noise.close();

@@ -43,6 +43,7 @@ async function startNoisyWorld(kind: NoisyKind, run: NoisyRun): Promise<NoisyWor
       accounts: otherAccounts,
       configFile,
       variables: kind.variables?.(receiverPort) ?? {},
+      openFiles: kind.openFiles,
     });
     const noise = startNoise(kind.name);
     const close = async () => {

@@ -11,9 +11,12 @@ async function flood(enemy: Enemy, signal: AbortSignal, of: Flood): Promise<void
     if (signal.aborted) return;
     const socket = enemy.dial(port).resume();
     const write = () => {
+      // One that the service has ended is not destroyed yet, and takes nothing more.
+      if (signal.aborted || !socket.writable) return;
       enemy.tally.count('asked', of.requests);
-      if (signal.aborted || socket.destroyed) return;
-      socket.write(of.text, () => (of.pauseMs > 0 ? setTimeout(write, of.pauseMs) : write()));
+      socket.write(of.text, () =>
+        of.pauseMs > 0 ? setTimeout(write, of.pauseMs) : setImmediate(write),
+      );
     };
     write();
     socket.once('close', () => setTimeout(open, of.pauseMs > 0 ? 100 : 10).unref());
@@ -57,6 +60,7 @@ export const pipelined: NoisyKind[] = [
 ].map(({ form, connections }) => ({
   name: `pipelined-${form}${connections > 400 ? '-many' : ''}`,
   says: `${connections} connections that write 64 KiB of the shortest requests at once, without a pause: ${form}`,
+  livezMs: 300,
   variables: () => ({ NODE_OPTIONS: '--max-old-space-size=512' }),
   setUp: async (enemy) => {
     const one = shortest[form] ?? '';

@@ -1,0 +1,188 @@
+import { networks } from './network.ts';
+
+/** Who listens for connections. */
+export type Listener = 'http' | 'mqtt';
+
+/** A connection that may have to make way. */
+export type Held = {
+  /** `destroy` closes it at once. */
+  socket: { destroy(): unknown };
+  /** Whether it may be closed so that another client finds a place. `isUrgent`: no connection that does nothing is left. */
+  mayGo(isUrgent: boolean): boolean;
+};
+
+export type ConnectionPlace = {
+  /** Its client is logged in: strangers make way first. */
+  know(): void;
+  /** From now on it is not closed for others. */
+  keep(): void;
+  /** Gives the place back. May be called twice. */
+  leave(): void;
+};
+
+export type ConnectionPlacesOptions = {
+  /** Connections of both listeners together. */
+  most: number;
+  /** What one listener leaves to the other, however few that one has. */
+  kept: number;
+  /** What a listener may have besides; `Infinity`: no bound of its own. */
+  ofListener: Record<Listener, number>;
+  /** Told how many were closed for others, or that one found no place. */
+  onFull?: (listener: Listener, outcome: 'closed' | 'refused', count: number) => void;
+};
+
+type Leaf = Held & { place: ConnectionPlace };
+
+/** A network: the connections that may have to make way, in it and in the smaller networks within. */
+type Network = { count: number; within: Map<string, Network>; leaves: Set<Leaf> };
+
+const emptyNetwork = (): Network => ({ count: 0, within: new Map(), leaves: new Set() });
+
+/** Connections of clients that are logged in, and of strangers. Those that are kept are in neither. */
+type Clients = { strangers: Network; known: Network };
+const noClients = (): Clients => ({ strangers: emptyNetwork(), known: emptyNetwork() });
+
+/** What is closed at once, as a part of all: who has to look for the largest network does so rarely. */
+const batchShare = 1 / 64;
+/**
+ * A look goes through all connections. Where it found nobody who can make way, one is refused without a look for each so
+ * many of them, so that a refusal never costs more than a look through these.
+ */
+const looksAtOnce = 512;
+
+/**
+ * The connections that a process may have open. Where a listener has no place left, connections on which nothing is
+ * under way make way, the oldest first: those of the address that has most, and of strangers before those of clients that
+ * are logged in. A client of IPv6 may have been given a /64, a /56 or a /48: the largest /48 is found first, then the largest
+ * /56 in it, then the largest /64.
+ */
+export class ConnectionPlaces {
+  readonly #options: ConnectionPlacesOptions;
+  readonly #clients: Record<Listener, Clients> = { http: noClients(), mqtt: noClients() };
+  readonly #placeOf = new WeakMap<object, ConnectionPlace>();
+  readonly #counts: Record<Listener, number> = { http: 0, mqtt: 0 };
+  readonly #unlooked: Record<Listener, number> = { http: 0, mqtt: 0 };
+
+  constructor(options: ConnectionPlacesOptions) {
+    this.#options = options;
+  }
+
+  countOf(listener: Listener): number {
+    return this.#counts[listener];
+  }
+
+  /** Null: there is no place, and nobody who could make way. */
+  enter(listener: Listener, address: string, held: Held): ConnectionPlace | null {
+    if (this.#isFull(listener) && !this.#makeWay(listener)) {
+      this.#options.onFull?.(listener, 'refused', 1);
+      return null;
+    }
+    return this.#take(listener, networks(address), held);
+  }
+
+  /** The client of a connection has logged in (`ConnectionPlace.know`). */
+  know(socket: object): void {
+    this.#placeOf.get(socket)?.know();
+  }
+
+  #isFull(listener: Listener): boolean {
+    const { most, kept, ofListener } = this.#options;
+    const others = this.#counts[listener === 'http' ? 'mqtt' : 'http'];
+    return this.#counts[listener] >= Math.min(ofListener[listener], most - Math.max(kept, others));
+  }
+
+  #take(listener: Listener, names: readonly string[], held: Held): ConnectionPlace {
+    const { strangers, known } = this.#clients[listener];
+    let isIn = true;
+    let among: Network | null = strangers;
+    const moveTo = (to: Network | null): void => {
+      if (among) remove(among, names, leaf);
+      among = to;
+      if (to) add(to, names, leaf);
+    };
+    const place: ConnectionPlace = {
+      know: () => {
+        if (among === strangers) moveTo(known);
+      },
+      keep: () => moveTo(null),
+      leave: () => {
+        if (!isIn) return;
+        isIn = false;
+        this.#counts[listener] -= 1;
+        this.#unlooked[listener] = 0;
+        moveTo(null);
+      },
+    };
+    const leaf = { ...held, place };
+    add(strangers, names, leaf);
+    this.#placeOf.set(held.socket, place);
+    this.#counts[listener] += 1;
+    return place;
+  }
+
+  #makeWay(listener: Listener): boolean {
+    if (this.#unlooked[listener] > 0) {
+      this.#unlooked[listener] -= 1;
+      return false;
+    }
+    const wanted = Math.max(1, Math.floor(this.#counts[listener] * batchShare));
+    const going = this.#pick(listener, wanted);
+    for (const { socket, place } of going) {
+      socket.destroy();
+      place.leave();
+    }
+    if (going.length > 0) this.#options.onFull?.(listener, 'closed', going.length);
+    else this.#unlooked[listener] = Math.floor(this.#counts[listener] / looksAtOnce);
+    return !this.#isFull(listener);
+  }
+
+  #pick(listener: Listener, wanted: number): Leaf[] {
+    const { strangers, known } = this.#clients[listener];
+    for (const clients of [strangers, known])
+      for (const isUrgent of [false, true]) {
+        const found = pick(clients, wanted, isUrgent);
+        if (found.length > 0) return found;
+      }
+    return [];
+  }
+}
+
+function add(root: Network, names: readonly string[], leaf: Leaf): void {
+  let network = root;
+  network.count += 1;
+  for (const name of names) {
+    let next = network.within.get(name);
+    if (!next) network.within.set(name, (next = emptyNetwork()));
+    next.count += 1;
+    network = next;
+  }
+  network.leaves.add(leaf);
+}
+
+function remove(root: Network, names: readonly string[], leaf: Leaf): void {
+  const path = [root];
+  for (const name of names) {
+    const next = path.at(-1)?.within.get(name);
+    if (next) path.push(next);
+  }
+  if (!path.at(-1)?.leaves.delete(leaf)) return;
+  for (const network of path) network.count -= 1;
+  for (const [index, name] of names.entries())
+    if (path[index + 1]?.count === 0) path[index]?.within.delete(name);
+}
+
+/** At most so many that may go: of the largest network half of what it has at most, then of the next one. */
+function pick(network: Network, most: number, isUrgent: boolean): Leaf[] {
+  const found: Leaf[] = [];
+  for (const leaf of network.leaves) {
+    if (found.length >= most) return found;
+    if (leaf.mayGo(isUrgent)) found.push(leaf);
+  }
+  const largestFirst = [...network.within.values()].sort((a, b) => b.count - a.count);
+  for (const smaller of largestFirst) {
+    if (found.length >= most) break;
+    const half = Math.ceil(smaller.count / 2);
+    found.push(...pick(smaller, Math.min(half, most - found.length), isUrgent));
+  }
+  return found;
+}
