@@ -23,6 +23,8 @@ export type ReaderOptions = {
   holding: Pick<HeldMessages, 'canReadOrWait'>;
   /** Takes whole packets. */
   intake: Intake;
+  /** Told when it is read, also where nothing has come. */
+  wasRead: (connection: Connection) => void;
 };
 
 const toldEveryMs = 1_000;
@@ -49,7 +51,7 @@ export type Reader = {
  */
 export function createReader(options: ReaderOptions): Reader {
   const { presence, limits, tuning, rateStore, now, room, rateGate, holding } = options;
-  const { large, intake } = options;
+  const { large, intake, wasRead } = options;
   /** Connections with a packet that has begun and not ended, the one that began first in front. */
   const midway = new Set<Connection>();
   let midwayBytes = 0;
@@ -87,7 +89,9 @@ export function createReader(options: ReaderOptions): Reader {
       return null;
     }
     const chunk = read();
+    wasRead(connection);
     if (chunk === null) return null;
+    connection.hasRead = true;
     const isOpening = connection.stage === 'opening';
     const most = tuning.maxUnackedMessages - connection.unacked.length;
     const mayBeLarge = large.areTaken && device && !connection.isWebSocket;
@@ -159,7 +163,7 @@ export function createReader(options: ReaderOptions): Reader {
   const reader: Reader = {
     attach(connection: Connection): void {
       connection.reader = reader;
-      gateReads(connection.socket, (read) => take(connection, read));
+      gateReads(connection.socket, (read) => take(connection, read), limits.storeTimeoutMs);
     },
 
     resume,
