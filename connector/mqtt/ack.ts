@@ -17,8 +17,9 @@ export type AcknowledgerDeps = {
 
 export type Acknowledger = ReturnType<typeof createAcknowledger>;
 
-/** So many acknowledgements of a connection wait at most until it has been read empty. */
+/** So many acknowledgements of a connection wait at most until it has been read empty, and so long. */
 const maxUnwritten = 10_000;
+const maxUnwrittenMs = 1_000;
 
 /**
  * Acknowledges a message once it, and every one before it on its connection, is committed, so that
@@ -90,7 +91,8 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     connection.hasRead = false;
     const isReadEmpty = !hasRead && socket.readableLength === 0;
     const waitsForLong = isStarved && unacked.length === 0;
-    return isReadEmpty || waitsForLong || isAtEnd || pubacks.length >= maxUnwritten;
+    const isLate = now() - connection.pubacksSinceMs >= maxUnwrittenMs;
+    return isReadEmpty || waitsForLong || isLate || isAtEnd || pubacks.length >= maxUnwritten;
   }
 
   function writeNow(connection: Connection): void {

@@ -99,6 +99,8 @@ export class Connection {
   readonly entry: Admitted;
   readonly scanner = new FrameScanner();
   client: Client | null = null;
+  /** Whether it waits for its turn to be read, or has it; null: it did not have to wait. */
+  turn: 'waits' | 'now' | null = null;
   stage: 'opening' | 'authenticating' | 'ready' | 'closed' = 'opening';
   ending: ConnectionEnding | null = null;
   /** It is about to be closed for what it sent. */

@@ -4,6 +4,8 @@ import type { Connection, Device } from './connection.ts';
 import type { HeldMessages } from './held-messages.ts';
 import type { LargePackets } from './large-packets.ts';
 import { PacketBuffer } from './packet-buffer.ts';
+import type { Asker } from '../../src/lib/fair-turns.ts';
+import { LoopTurns } from '../../src/lib/loop-turns.ts';
 import type { RateStore } from '../device/device-rates.ts';
 import type { RateGate } from './rate-gate.ts';
 import { gateReads, wakeReader, type Read } from './read-gate.ts';
@@ -28,6 +30,12 @@ export type ReaderOptions = {
 };
 
 const toldEveryMs = 1_000;
+
+/**
+ * What is read in a turn of the event loop, of all connections together: packets, and a KiB of them counts as one. A turn
+ * reads every socket that has something, so 400 of 100 packets each would keep everything else from its turn.
+ */
+const readPerTurn = 256;
 
 /** Reads connections. */
 export type Reader = {
@@ -59,6 +67,7 @@ export function createReader(options: ReaderOptions): Reader {
   const paused = new Set<Connection>();
   let isStopped = false;
   let isPaused = false;
+  const turns = new LoopTurns({ perTurn: readPerTurn });
 
   function canReadOrWait(connection: Connection): boolean {
     // What it is told why it ends may still be on its way.
@@ -82,9 +91,28 @@ export function createReader(options: ReaderOptions): Reader {
     return holding.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
   }
 
+  /** Whether it is read in this turn of the loop; where not, in one that comes: accounts and strangers' addresses take turns. */
+  function hasTurn(connection: Connection): boolean {
+    if (connection.socket.readableLength === 0) return true;
+    if (connection.turn === 'now') {
+      connection.turn = null;
+      return true;
+    }
+    if (connection.turn === 'waits') return false;
+    if (turns.takeNow(0)) return true;
+    connection.turn = 'waits';
+    turns.wait(askerOf(connection), () => {
+      connection.turn = 'now';
+      connection.resume();
+      if (connection.turn === 'now') connection.turn = null;
+      return 0;
+    });
+    return false;
+  }
+
   function take(connection: Connection, read: Read): Buffer | null {
     const { socket, scanner, device } = connection;
-    if (!canReadOrWait(connection)) {
+    if (!canReadOrWait(connection) || !hasTurn(connection)) {
       connection.isStarved = true;
       return null;
     }
@@ -96,6 +124,7 @@ export function createReader(options: ReaderOptions): Reader {
     const most = tuning.maxUnackedMessages - connection.unacked.length;
     const mayBeLarge = large.areTaken && device && !connection.isWebSocket;
     const end = scanner.advance(chunk, most, limits, mayBeLarge ? device.largeTopic : null);
+    turns.spend(scanner.publishes + scanner.others + (end >> 10));
     connection.heardMs = now();
     if (connection.large || scanner.beganLarge) large.follow(connection);
     const begunBytes = scanner.isLarge ? 0 : scanner.begunBytes;
@@ -191,4 +220,10 @@ export function createReader(options: ReaderOptions): Reader {
     midwayBytes: () => midwayBytes + large.bytes(),
   };
   return reader;
+}
+
+function askerOf({ device, entry, id }: Connection): Asker {
+  if (device)
+    return { address: `account ${device.account.id}`, who: `${device.identity.deviceId}` };
+  return { address: entry.address, who: id };
 }
