@@ -268,9 +268,11 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     const deviceId = (
       await db.query<{ id: number }>('select id from device where uuid = $1', [uuids[0]])
     ).rows[0]?.id as number;
+    // Of one week as TimescaleDB divides them: where a device has few events in the next one, its planner sorts all.
     await db.query(
       `insert into event (device_id, type, ts, key, body)
-       select $1, 'device', date_trunc('minute', now()) - n * interval '1 minute', 'key ' || n, '{"cause":{"engine":{"puId":1,"stId":1}}}'
+       select $1, 'device', to_timestamp(floor(extract(epoch from now()) / 604800) * 604800) - interval '1 day' - n * interval '1 minute',
+              'key ' || n, '{"cause":{"engine":{"puId":1,"stId":1}}}'
          from generate_series(1, 5000) n`,
       [deviceId],
     );
