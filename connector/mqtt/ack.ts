@@ -83,14 +83,14 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
   }
 
   /**
-   * Whether nothing has come of it in a whole turn of the event loop, and none of it waits to be read; or it has to wait
-   * for something else than its own commits, such as its rate, which may take long.
+   * Whether the connection is read empty: a whole turn of the event loop brought nothing more. One that may not be read for
+   * long, as it is beyond its rate, is not waited for; one that is read in a turn of the loop that comes is.
    */
   function mayWrite(connection: Connection): boolean {
-    const { socket, hasRead, pubacks, isStarved, unacked } = connection;
+    const { socket, hasRead, pubacks, isStarved, unacked, turn } = connection;
     connection.hasRead = false;
     const isReadEmpty = !hasRead && socket.readableLength === 0;
-    const waitsForLong = isStarved && unacked.length === 0;
+    const waitsForLong = isStarved && unacked.length === 0 && turn === null;
     const isLate = now() - connection.pubacksSinceMs >= maxUnwrittenMs;
     return isReadEmpty || waitsForLong || isLate || isAtEnd || pubacks.length >= maxUnwritten;
   }
@@ -161,8 +161,8 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     },
 
     /**
-     * Gives up what is not stored in time, so that it does not fill the memory, and writes the acknowledgements of those
-     * that bring more all the time.
+     * Gives up what is not stored in time, so that it does not fill the memory, and writes the acknowledgements of
+     * connections that could not be read meanwhile.
      */
     giveUpLate(connections: Iterable<Connection>, timeoutMs: number): void {
       const latestMs = now() - timeoutMs;
