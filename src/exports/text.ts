@@ -1,4 +1,8 @@
-/** `{"<name>":[…],"timestamp":…}`, written as it comes. `textOf`: items of a block with commas between. */
+/**
+ * `{"<name>":[…],"timestamp":…}`, written as it comes. `textOf`: items of a block with commas between. Of a block without
+ * any a line break is written: that its client has gone is heard by writing alone, as one that has sent its request may
+ * close its half of the connection.
+ */
 export async function* asJsonList<B>(
   name: string,
   blocks: AsyncIterable<B>,
@@ -9,9 +13,8 @@ export async function* asJsonList<B>(
   let separator = '';
   for await (const block of blocks) {
     const text = textOf(block);
-    if (text === '') continue;
-    yield separator + text;
-    separator = ',';
+    yield text === '' ? '\n' : separator + text;
+    if (text !== '') separator = ',';
   }
   yield `],"timestamp":${timestamp}}`;
 }
