@@ -26,9 +26,9 @@ const maxUnwrittenMs = 1_000;
  * acknowledgements keep their order [MQTT-4.6.0-2] and mean "stored". Where it is not stored, closes the
  * connection, so that the device sends it again.
  *
- * Acknowledgements are written when all that the device has sent is read. A program that publishes, says DISCONNECT and
- * closes its socket does not read them: its system answers each with a reset, and what has not been read of the connection
- * by then is lost, although the program has sent it and will not send it again.
+ * They are written once everything that the device has sent is read. A program that publishes, says DISCONNECT and closes its
+ * socket reads none of them. Its system answers each with a reset, and what we have not read by then may be lost, although
+ * the program will not send it again.
  */
 export function createAcknowledger(deps: AcknowledgerDeps) {
   const { ports, holding, observe, log, now } = deps;

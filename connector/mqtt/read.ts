@@ -32,8 +32,8 @@ export type ReaderOptions = {
 const toldEveryMs = 1_000;
 
 /**
- * What is read in a turn of the event loop, of all connections together: packets, and a KiB of them counts as one. A turn
- * reads every socket that has something, so 400 of 100 packets each would keep everything else from its turn.
+ * How much one turn of the event loop reads from all connections together, in packets; each KiB counts as one more. Without a
+ * bound a turn reads every socket that has data: 400 connections with 100 packets each would hold up everything else.
  */
 const readPerTurn = 256;
 
@@ -91,7 +91,7 @@ export function createReader(options: ReaderOptions): Reader {
     return holding.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
   }
 
-  /** Whether it is read in this turn of the loop; where not, in one that comes: accounts and strangers' addresses take turns. */
+  /** Whether this turn of the loop reads it. If not, a later one does: accounts, and strangers' addresses, take turns. */
   function hasTurn(connection: Connection): boolean {
     if (connection.socket.readableLength === 0) return true;
     if (connection.turn === 'now') {

@@ -144,7 +144,7 @@ function lend(pool: pg.Pool, givenUp: GivenUpSessions): Lender & { endAll(): voi
     async take() {
       const client = await pool.connect();
       lent.add(client);
-      // Whoever closes the pool did not see a connection that was still being made.
+      // It was still being made when the pool was closed, so that nobody has ended it yet.
       if (isEnding) void end(client);
       return client;
     },

@@ -29,10 +29,10 @@ const blockDevices = 500;
 const firstEvents = 100;
 
 /**
- * From `first_ms` to `last_ms`, inclusive. Of two bounds on one column PostgreSQL expects a 200th of the rows, and sorts
- * these few: all of a device's events then, wherever they lie in more than one chunk of TimescaleDB. A bound on the
- * whole key is an estimate of its own, so that they are read in the order of the index, and no further than needed. The
- * other bound is a plain one: by that TimescaleDB leaves out the chunks in front.
+ * From `first_ms` to `last_ms`, inclusive. Given two bounds on one column, PostgreSQL expects them to leave a 200th of the
+ * rows. Where a device's events lie in several chunks of TimescaleDB it then reads and sorts all of them. A bound on the
+ * whole key is estimated by itself, so that the rows are read in the order of the index, and no further than needed. The
+ * other bound stays plain: it lets TimescaleDB skip the chunks in front.
  */
 const within = {
   asc: `e.ts >= ms_to_timestamp(w.first_ms) and (e.ts, e.key) < (ms_to_timestamp(w.last_ms + 1), '')`,

@@ -1,7 +1,7 @@
 /**
- * `{"<name>":[…],"timestamp":…}`, written as it comes. `textOf`: items of a block with commas between. Of a block without
- * any a line break is written: that its client has gone is heard by writing alone, as one that has sent its request may
- * close its half of the connection.
+ * `{"<name>":[…],"timestamp":…}`, written as it comes. `textOf`: items of a block with commas between. A block without
+ * items becomes a line break: only a write tells that the client has gone, because a client may close its half of the
+ * connection once it has sent its request.
  */
 export async function* asJsonList<B>(
   name: string,

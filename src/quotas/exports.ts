@@ -72,7 +72,7 @@ export function createExports(options: ExportsOptions): Exports {
     let next: Promise<IteratorResult<T>> | null = Promise.resolve(first);
     const whole: AsyncIterator<T> = {
       async next() {
-        // Pages that give no text are passed over by whoever writes them, who hears of nothing meanwhile.
+        // Whoever writes lines skips pages without text, so that no write fails although the client has gone.
         if (signal.aborted) return whole.return?.() as Promise<IteratorResult<T>>;
         const read = next ?? page(accountId, () => iterator.next());
         next = null;
