@@ -246,6 +246,19 @@ export async function requestsOf(baseUrl: string, account: BigAccount): Promise<
       }),
       { rounds: 20 },
     ),
+    get('/v2/accounts/push-tokens'),
+    send('POST', '/v2/accounts/push-tokens', async () => ({
+      path: '/v2/accounts/push-tokens',
+      body: json({ token: 'of a telephone' }),
+    })),
+    send('DELETE', '/v2/accounts/push-tokens/{tokenId}', async () => {
+      const added = { token: 'of another telephone' };
+      const { tokenId } = await ask<{ tokenId: string }>('POST', '/v2/accounts/push-tokens', added);
+      return { path: `/v2/accounts/push-tokens/${tokenId}` };
+    }),
+    send('DELETE', '/v2/accounts/push-tokens', async () => ({
+      path: '/v2/accounts/push-tokens',
+    })),
     get('/v2/accounts/keys'),
     send(
       'POST',

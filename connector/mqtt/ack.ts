@@ -17,17 +17,28 @@ export type AcknowledgerDeps = {
 
 export type Acknowledger = ReturnType<typeof createAcknowledger>;
 
+/** So many acknowledgements of a connection wait at most until it has been read empty, and so long. */
+const maxUnwritten = 10_000;
+const maxUnwrittenMs = 1_000;
+
 /**
  * Acknowledges a message once it, and every one before it on its connection, is committed, so that
  * acknowledgements keep their order [MQTT-4.6.0-2] and mean "stored". Where it is not stored, closes the
  * connection, so that the device sends it again.
+ *
+ * They are written once everything that the device has sent is read. A program that publishes, says DISCONNECT and closes its
+ * socket reads none of them. Its system answers each with a reset, and what we have not read by then may be lost, although
+ * the program will not send it again.
  */
 export function createAcknowledger(deps: AcknowledgerDeps) {
   const { ports, holding, observe, log, now } = deps;
   /** Closed connections with messages that nobody will send again. */
   const lingering = new Set<Connection>();
-  /** Connections with acknowledgements that are not written yet. */
-  let unwritten: Connection[] = [];
+  /** Connections with acknowledgements to be written, as soon as they are read empty. */
+  const unwritten = new Set<Connection>();
+  let isScheduled = false;
+  /** Nothing more is read. */
+  let isAtEnd = false;
 
   function stored({ connection }: Unacked): void {
     const queue = connection.unacked;
@@ -48,20 +59,46 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
 
   /** A commit stores many messages: the acknowledgements of one connection are written in one piece. */
   function acknowledge(connection: Connection, ack: Ack): void {
-    if (connection.pubacks.length > 0) return void connection.pubacks.push(ack);
-    connection.pubacks = [ack];
-    if (unwritten.push(connection) === 1) process.nextTick(writeAll);
+    if (connection.pubacks.length === 0) connection.pubacksSinceMs = now();
+    connection.pubacks.push(ack);
+    writeSoon(connection);
+  }
+
+  function writeSoon(connection: Connection): void {
+    unwritten.add(connection);
+    if (isScheduled) return;
+    isScheduled = true;
+    setImmediate(writeAll);
   }
 
   function writeAll(): void {
-    const connections = unwritten;
-    unwritten = [];
-    const nowMs = now();
-    for (const connection of connections) {
-      const { pubacks } = connection;
-      connection.pubacks = [];
-      writePubacks(connection, pubacks, nowMs);
+    isScheduled = false;
+    const asked = [...unwritten];
+    unwritten.clear();
+    for (const connection of asked) {
+      if (mayWrite(connection)) writeNow(connection);
+      // One that may not be read now is asked again when it is.
+      else if (!connection.isStarved) writeSoon(connection);
     }
+  }
+
+  /**
+   * Whether the connection is read empty: a whole turn of the event loop brought nothing more. One that may not be read for
+   * long, as it is beyond its rate, is not waited for; one that is read in a turn of the loop that comes is.
+   */
+  function mayWrite(connection: Connection): boolean {
+    const { socket, hasRead, pubacks, isStarved, unacked, turn } = connection;
+    connection.hasRead = false;
+    const isReadEmpty = !hasRead && socket.readableLength === 0;
+    const waitsForLong = isStarved && unacked.length === 0 && turn === null;
+    const isLate = now() - connection.pubacksSinceMs >= maxUnwrittenMs;
+    return isReadEmpty || waitsForLong || isLate || isAtEnd || pubacks.length >= maxUnwritten;
+  }
+
+  function writeNow(connection: Connection): void {
+    const { pubacks } = connection;
+    connection.pubacks = [];
+    writePubacks(connection, pubacks, now());
   }
 
   /** No acknowledgement: the device will send it again. */
@@ -97,6 +134,17 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     stored,
     failed,
 
+    /** It is read, or could be: acknowledgements that waited for that are written once nothing comes any more. */
+    wasRead(connection: Connection): void {
+      if (connection.pubacks.length > 0) writeSoon(connection);
+    },
+
+    /** Nothing more is read: what is stored is acknowledged at once from now on. */
+    readsEnd(connections: Iterable<Connection>): void {
+      isAtEnd = true;
+      for (const connection of connections) writeNow(connection);
+    },
+
     /** Something on this connection, which ends, will not be sent again. */
     linger: (connection: Connection): void => void lingering.add(connection),
 
@@ -112,9 +160,15 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
       forget(connection);
     },
 
-    /** Gives up what is not stored in time, so that it does not fill the memory. */
+    /**
+     * Gives up what is not stored in time, so that it does not fill the memory, and writes the acknowledgements of
+     * connections that could not be read meanwhile.
+     */
     giveUpLate(connections: Iterable<Connection>, timeoutMs: number): void {
       const latestMs = now() - timeoutMs;
+      for (const connection of connections)
+        if (connection.pubacks.length > 0 && connection.pubacksSinceMs <= latestMs)
+          writeNow(connection);
       const isLate = ({ unacked }: Connection) => (unacked[0]?.sinceMs ?? Infinity) <= latestMs;
       for (const connection of connections) if (isLate(connection)) giveUp(connection);
       for (const connection of lingering) if (isLate(connection)) giveUp(connection);

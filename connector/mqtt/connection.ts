@@ -99,6 +99,8 @@ export class Connection {
   readonly entry: Admitted;
   readonly scanner = new FrameScanner();
   client: Client | null = null;
+  /** Whether it waits for its turn to be read, or has it; null: it did not have to wait. */
+  turn: 'waits' | 'now' | null = null;
   stage: 'opening' | 'authenticating' | 'ready' | 'closed' = 'opening';
   ending: ConnectionEnding | null = null;
   /** It is about to be closed for what it sent. */
@@ -137,8 +139,12 @@ export class Connection {
   large: LargePacket | null = null;
   /** It has, or may have, something to read that it was not asked for. */
   isStarved = false;
-  /** Messages stored in this turn of the event loop, acknowledged at its end. */
+  /** Of messages that are stored; written once the connection is read empty. */
   pubacks: Ack[] = [];
+  /** Since when the first of them waits. */
+  pubacksSinceMs = 0;
+  /** Something came of it since that was last asked. */
+  hasRead = false;
   /** Since when its socket takes no more bytes. */
   blockedSinceMs: number | null = null;
   /** Message identifiers of QoS 2 between PUBLISH and PUBREL. */

@@ -23,7 +23,9 @@ type DrainDeps = {
 export async function drain({ registry, reader, room, acknowledger }: DrainDeps, drainMs: number) {
   const flushMs = Math.min(longestFlushMs, drainMs / 2);
   reader.stop();
+  acknowledger.readsEnd(registry.connections);
   await waitUntil(() => room.bytes() === 0, drainMs - flushMs);
+  acknowledger.readsEnd(registry.connections);
   await inTurns(registry.connections, (connection) => {
     // Says good-bye.
     if (connection.v5) connection.close('shutdown');

@@ -110,6 +110,7 @@ function createUplinkParts({
     rateGate: createRateGate({ rateStore, now }),
     holding,
     intake: createIntake({ limits, publisher, rateStore }),
+    wasRead: acknowledger.wasRead,
   });
   return { room, holding, acknowledger, publisher, reader };
 }

@@ -4,6 +4,8 @@ import type { Connection, Device } from './connection.ts';
 import type { HeldMessages } from './held-messages.ts';
 import type { LargePackets } from './large-packets.ts';
 import { PacketBuffer } from './packet-buffer.ts';
+import type { Asker } from '../../src/lib/fair-turns.ts';
+import { LoopTurns } from '../../src/lib/loop-turns.ts';
 import type { RateStore } from '../device/device-rates.ts';
 import type { RateGate } from './rate-gate.ts';
 import { gateReads, wakeReader, type Read } from './read-gate.ts';
@@ -23,9 +25,17 @@ export type ReaderOptions = {
   holding: Pick<HeldMessages, 'canReadOrWait'>;
   /** Takes whole packets. */
   intake: Intake;
+  /** Told when it is read, also where nothing has come. */
+  wasRead: (connection: Connection) => void;
 };
 
 const toldEveryMs = 1_000;
+
+/**
+ * How much one turn of the event loop reads from all connections together, in packets; each KiB counts as one more. Without a
+ * bound a turn reads every socket that has data: 400 connections with 100 packets each would hold up everything else.
+ */
+const readPerTurn = 256;
 
 /** Reads connections. */
 export type Reader = {
@@ -49,7 +59,7 @@ export type Reader = {
  */
 export function createReader(options: ReaderOptions): Reader {
   const { presence, limits, tuning, rateStore, now, room, rateGate, holding } = options;
-  const { large, intake } = options;
+  const { large, intake, wasRead } = options;
   /** Connections with a packet that has begun and not ended, the one that began first in front. */
   const midway = new Set<Connection>();
   let midwayBytes = 0;
@@ -57,6 +67,7 @@ export function createReader(options: ReaderOptions): Reader {
   const paused = new Set<Connection>();
   let isStopped = false;
   let isPaused = false;
+  const turns = new LoopTurns({ perTurn: readPerTurn });
 
   function canReadOrWait(connection: Connection): boolean {
     // What it is told why it ends may still be on its way.
@@ -80,18 +91,40 @@ export function createReader(options: ReaderOptions): Reader {
     return holding.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
   }
 
+  /** Whether this turn of the loop reads it. If not, a later one does: accounts, and strangers' addresses, take turns. */
+  function hasTurn(connection: Connection): boolean {
+    if (connection.socket.readableLength === 0) return true;
+    if (connection.turn === 'now') {
+      connection.turn = null;
+      return true;
+    }
+    if (connection.turn === 'waits') return false;
+    if (turns.takeNow(0)) return true;
+    connection.turn = 'waits';
+    turns.wait(askerOf(connection), () => {
+      connection.turn = 'now';
+      connection.resume();
+      if (connection.turn === 'now') connection.turn = null;
+      return 0;
+    });
+    return false;
+  }
+
   function take(connection: Connection, read: Read): Buffer | null {
     const { socket, scanner, device } = connection;
-    if (!canReadOrWait(connection)) {
+    if (!canReadOrWait(connection) || !hasTurn(connection)) {
       connection.isStarved = true;
       return null;
     }
     const chunk = read();
+    wasRead(connection);
     if (chunk === null) return null;
+    connection.hasRead = true;
     const isOpening = connection.stage === 'opening';
     const most = tuning.maxUnackedMessages - connection.unacked.length;
     const mayBeLarge = large.areTaken && device && !connection.isWebSocket;
     const end = scanner.advance(chunk, most, limits, mayBeLarge ? device.largeTopic : null);
+    turns.spend(scanner.publishes + scanner.others + (end >> 10));
     connection.heardMs = now();
     if (connection.large || scanner.beganLarge) large.follow(connection);
     const begunBytes = scanner.isLarge ? 0 : scanner.begunBytes;
@@ -159,7 +192,7 @@ export function createReader(options: ReaderOptions): Reader {
   const reader: Reader = {
     attach(connection: Connection): void {
       connection.reader = reader;
-      gateReads(connection.socket, (read) => take(connection, read));
+      gateReads(connection.socket, (read) => take(connection, read), limits.storeTimeoutMs);
     },
 
     resume,
@@ -187,4 +220,10 @@ export function createReader(options: ReaderOptions): Reader {
     midwayBytes: () => midwayBytes + large.bytes(),
   };
   return reader;
+}
+
+function askerOf({ device, entry, id }: Connection): Asker {
+  if (device)
+    return { address: `account ${device.account.id}`, who: `${device.identity.deviceId}` };
+  return { address: entry.address, who: id };
 }

@@ -110,6 +110,7 @@ export function pushTokenRoutes(deps: PushTokenDeps): Route[] {
       tag,
       auth: 'account',
       errors: [],
+      secrets: 'always',
       response: z.object({ timestamp, pushTokens: z.array(PushTokenEntry) }),
       handler: async ({ account: { accountId, sessionId }, request }) => {
         const live = new Set((await listSessions(accountId)).map((session) => session.sessionId));

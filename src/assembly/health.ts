@@ -107,6 +107,9 @@ export function startHealthWatch(deps: HealthWatchDeps): HealthWatch {
   };
 }
 
+export const diskFullText =
+  'The disk of the database is full: nothing of devices is stored or acknowledged until there is room.';
+
 /** In words of their own: none of these is a database that is away. */
 const writeTexts: Record<WriteTrouble['reason'], string> = {
   'standby-away':
@@ -115,6 +118,7 @@ const writeTexts: Record<WriteTrouble['reason'], string> = {
     'The database is read-only: DATABASE_URL leads to a standby, or the role may only read.',
   locked: 'A session holds a lock on a table that every message needs; `blockers` names it.',
   slow: 'A commit has not returned for seconds, although the database answers.',
+  'disk-full': diskFullText,
   refused: 'The database refuses to commit.',
 };
 

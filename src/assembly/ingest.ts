@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { listWaitingSenses } from '../alarms/load.ts';
 import type { AccountThrottle } from '../contract/uplink.ts';
 import type { Database } from '../db/database.ts';
+import { states } from '../db/error-kind.ts';
 import { replaceConfigurations } from '../devices/queries.ts';
 import { keepRejections } from '../devices/rejections.ts';
 import { recordEvents } from '../events/record.ts';
@@ -23,7 +24,7 @@ import { createEventRate } from '../quotas/event-rate.ts';
 import { startAlarms } from './alarms.ts';
 import { eventsLeftOf, startActivityOf, startHoldsOf } from './event-counters.ts';
 import { startNotificationsOf } from './notifications.ts';
-import type { HealthCheck } from './health.ts';
+import { diskFullText, type HealthCheck } from './health.ts';
 import type { Shared } from './shared.ts';
 
 const dayMs = 86_400_000;
@@ -79,9 +80,13 @@ export async function startIngestion(
 /** Messages that wait for so long while nothing is committed, ms: devices are disconnected then (`mqtt.storeTimeoutMs`). */
 const longestWaitMs = 10_000;
 
-/** Whatever holds them up: a lock on a row, a disk. One account's share of the transactions holds up nobody else's. */
-function checkStalled({ stalledMs }: Pick<Ingest, 'stalledMs'>): HealthCheck {
+/**
+ * Whatever holds them up, such as a lock on a row. One account's share of the transactions holds up nobody else's. A commit
+ * that writes no row may succeed on a disk that has no room for one, so a full disk is known by what could not be stored.
+ */
+function checkStalled({ stalledMs, failure }: Pick<Ingest, 'stalledMs' | 'failure'>): HealthCheck {
   return async () => {
+    if (failure() === states.diskFull) return { reason: 'disk-full', text: diskFullText };
     const waitMs = stalledMs();
     if (waitMs < longestWaitMs) return null;
     const text =

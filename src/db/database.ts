@@ -138,11 +138,14 @@ async function rememberSession(client: pg.ClientBase): Promise<void> {
  */
 function lend(pool: pg.Pool, givenUp: GivenUpSessions): Lender & { endAll(): void } {
   const lent = new Set<pg.PoolClient>();
+  let isEnding = false;
   const end = (client: pg.PoolClient) => givenUp.end(sessions.get(client) ?? '');
   return {
     async take() {
       const client = await pool.connect();
       lent.add(client);
+      // It was still being made when the pool was closed, so that nobody has ended it yet.
+      if (isEnding) void end(client);
       return client;
     },
     giveBack(client, broken) {
@@ -151,6 +154,7 @@ function lend(pool: pg.Pool, givenUp: GivenUpSessions): Lender & { endAll(): voi
       else client.release(broken);
     },
     endAll() {
+      isEnding = true;
       for (const client of lent) void end(client);
     },
   };

@@ -62,6 +62,8 @@ export function createGivenUpSessions(options: GivenUpSessionsOptions): GivenUpS
       for (const session of asked) if (isLast || !left.has(session)) settle(session);
       if (waiting.size > 0) await pause(backoffMs(rounds, delays), closing.signal);
     }
+    // At once: what is given up from here on begins anew.
+    working = null;
     discard(client);
   }
 
@@ -76,7 +78,7 @@ export function createGivenUpSessions(options: GivenUpSessionsOptions): GivenUpS
       if (known) return known.promise;
       const one = Promise.withResolvers<void>();
       waiting.set(session, one);
-      working ??= work().finally(() => (working = null));
+      working ??= work();
       return one.promise;
     },
     async close() {

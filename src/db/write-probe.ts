@@ -9,10 +9,11 @@ import type { Sql } from './sql.ts';
  * - `read-only`: the server is a standby, or lets this role only read.
  * - `locked`: somebody holds a lock on a table that every message needs.
  * - `slow`: a commit does not return, and the server does not say what it waits for.
+ * - `disk-full`: the server has no room for its log.
  * - `refused`: the server answers with another error.
  */
 export type WriteTrouble = {
-  reason: 'standby-away' | 'read-only' | 'locked' | 'slow' | 'refused';
+  reason: 'standby-away' | 'read-only' | 'locked' | 'slow' | 'disk-full' | 'refused';
   /** Who holds the lock. */
   blockers?: Blocker[];
   err?: unknown;
@@ -81,6 +82,7 @@ export function createWriteProbe({ open, look, patienceMs = 4_000 }: WriteProbeD
     const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
     const state = stateOf(cause);
     if (error instanceof ReadOnly || state === states.readOnly) return { reason: 'read-only' };
+    if (state === states.diskFull) return { reason: 'disk-full' };
     // Given up after it was seen to hang.
     if (known && state === states.queryCanceled) return known;
     return /^[0-9A-Z]{5}$/.test(state) && !/^(08|57P)/.test(state)

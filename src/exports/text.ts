@@ -1,4 +1,8 @@
-/** `{"<name>":[…],"timestamp":…}`, written as it comes. `textOf`: items of a block with commas between. */
+/**
+ * `{"<name>":[…],"timestamp":…}`, written as it comes. `textOf`: items of a block with commas between. A block without
+ * items becomes a line break: only a write tells that the client has gone, because a client may close its half of the
+ * connection once it has sent its request.
+ */
 export async function* asJsonList<B>(
   name: string,
   blocks: AsyncIterable<B>,
@@ -9,9 +13,8 @@ export async function* asJsonList<B>(
   let separator = '';
   for await (const block of blocks) {
     const text = textOf(block);
-    if (text === '') continue;
-    yield separator + text;
-    separator = ',';
+    yield text === '' ? '\n' : separator + text;
+    if (text !== '') separator = ',';
   }
   yield `],"timestamp":${timestamp}}`;
 }

@@ -1,6 +1,6 @@
 import { pipeline, type Readable } from 'node:stream';
 import { promisify } from 'node:util';
-import { createGzip, gzip, type ZlibOptions } from 'node:zlib';
+import { constants, createGzip, gzip, type ZlibOptions } from 'node:zlib';
 import type { Context, Middleware } from 'koa';
 import type { Account } from './request.ts';
 import type { Route } from './route.ts';
@@ -16,6 +16,8 @@ const gzipped = promisify<string, ZlibOptions, Buffer>(gzip);
 const leastBytes = 1_400;
 /** The fastest: rows repeat themselves so much that more effort saves little. */
 const options: ZlibOptions = { level: 1 };
+/** What is sent as it is read arrives as it is read: gzip would hold back megabytes of rows that repeat themselves. */
+const streamOptions: ZlibOptions = { ...options, flush: constants.Z_SYNC_FLUSH };
 
 /** Pages are left out: some have the token of a link in them. */
 const types = /^(application\/(json|x-ndjson)|text\/(csv|css|javascript))\b/;
@@ -42,7 +44,7 @@ export function compress({ maxAtOnce = 32 }: CompressOptions = {}): Middleware {
   function compressStream(ctx: Context, source: Readable): void {
     running += 1;
     // What goes wrong with one of them ends both; Koa hears of it from the one that it sends.
-    const compressed = pipeline(source, createGzip(options), () => {
+    const compressed = pipeline(source, createGzip(streamOptions), () => {
       running -= 1;
     });
     ctx.set('Content-Encoding', 'gzip');

@@ -64,7 +64,7 @@ export const timestampQuery = z
   .meta({
     override: ({ jsonSchema }: { jsonSchema: object }) => {
       describeAs(jsonSchema, {
-        oneOf: [
+        anyOf: [
           { type: 'integer', minimum: 0, maximum: lastTs },
           { type: 'string', format: 'date-time' },
           { type: 'string', format: 'date' },

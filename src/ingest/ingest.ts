@@ -82,6 +82,8 @@ export type Ingest = {
   isAlone(accountId: number, quietMs: number): boolean;
   /** Whether transactions are committed: none failed lately that none has followed. */
   isStoring(): boolean;
+  /** The SQLSTATE with which transactions fail now, '' where they fail without one; null: they do not. */
+  failure(): string | null;
   /** How long messages have waited while no transaction was committed, ms; 0 where none waits. */
   stalledMs(): number;
   /** Messages that are not committed yet. */
@@ -103,7 +105,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const queues = new DeviceQueues(options.maxRememberedDevices, maxBatchItems);
   const remembered = new ContextCache(options.maxRememberedBytes, deps.clock);
   const stopping = new AbortController();
-  const failing = { lastMs: -Infinity };
+  const failing = { lastMs: -Infinity, state: '' };
+  const isFailing = () => deps.nowMs() - failing.lastMs <= failingMs;
   /** When a transaction was committed last, or the first of those that wait arrived. */
   const progress = { lastMs: deps.nowMs() };
   const storeDeps: StoreDeps = {
@@ -166,7 +169,8 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     withdraw: ({ deviceId }) => queues.withdraw(deviceId),
     othersWait: queues.turns.othersWait,
     isAlone: batcher.isAlone,
-    isStoring: () => deps.nowMs() - failing.lastMs > failingMs,
+    isStoring: () => !isFailing(),
+    failure: () => (isFailing() ? failing.state : null),
     stalledMs: () => (depth() === 0 ? 0 : deps.nowMs() - progress.lastMs),
     depth,
     forgetStamps: () => queues.forgetStamps(),

@@ -51,10 +51,9 @@ const batchShare = 1 / 64;
 const looksAtOnce = 512;
 
 /**
- * The connections that a process may have open. Where a listener has no place left, connections on which nothing is
- * under way make way, the oldest first: those of the address that has most, and of strangers before those of clients that
- * are logged in. A client of IPv6 may have been given a /64, a /56 or a /48: the largest /48 is found first, then the largest
- * /56 in it, then the largest /64.
+ * The connections that a process may have open. When a listener has no place left, idle connections are closed, the oldest
+ * first, at the address that has most of them. Strangers go before clients that are logged in. An IPv6 client may own a
+ * /64, a /56 or a /48: the search takes the largest /48, then the largest /56 in it, then the largest /64.
  */
 export class ConnectionPlaces {
   readonly #options: ConnectionPlacesOptions;

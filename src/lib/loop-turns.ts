@@ -28,7 +28,7 @@ export class LoopTurns {
   /** Whether something may be done at once, at this cost: never before others that wait. */
   takeNow(cost = 1): boolean {
     if (this.#turns.waiting > 0 || this.#spent >= this.#options.perTurn) return false;
-    this.#spend(cost);
+    this.spend(cost);
     return true;
   }
 
@@ -38,7 +38,8 @@ export class LoopTurns {
     this.#schedule();
   }
 
-  #spend(cost: number): void {
+  /** What was begun has cost so much, as is known now. */
+  spend(cost: number): void {
     this.#spent += cost;
     this.#schedule();
   }
@@ -59,7 +60,7 @@ export class LoopTurns {
     while (this.#spent < this.#options.perTurn) {
       const next = this.#turns.take();
       if (!next) return;
-      this.#spend(next.thing() ?? 1);
+      this.spend(next.thing() ?? 1);
     }
   }
 }

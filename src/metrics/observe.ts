@@ -161,18 +161,19 @@ export function countMessages(
 /** Bounds of what devices wait for, in seconds. */
 export const waitBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
-/** How many accounts near the end of which quota: at least 80 % of it, and not all, are in use. */
+/** How many accounts are `near` the end of which quota (80 % of it and more, and not all, are in use), or have `used-up` it. */
 export function observeNearQuotas(
   registry: Registry,
-): (counts: ReadonlyMap<string, { near: number }>) => void {
+): (counts: ReadonlyMap<string, Record<string, number>>) => void {
   const accounts = new Gauge({
     name: 'accounts_near_quota',
-    help: 'Accounts that use 80 % and more of a quota, and not all of it; looked up every hour.',
-    labelNames: ['quota'],
+    help: 'Accounts that use 80 % and more of a quota, by quota and by level (near, used-up); looked up every minute.',
+    labelNames: ['quota', 'level'],
     registers: [registry],
   });
   return (counts) => {
-    for (const [quota, { near }] of counts) accounts.set({ quota }, near);
+    for (const [quota, levels] of counts)
+      for (const [level, count] of Object.entries(levels)) accounts.set({ quota, level }, count);
   };
 }
 

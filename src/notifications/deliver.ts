@@ -47,7 +47,7 @@ export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
     onOutcome?.({ kind, state: outcome.state === 'queued' ? 'retried' : outcome.state });
   };
   const via = viaOf(deps, kind);
-  // Who logged out of a telephone, or was taken out of `apn`, is not told on it what waited.
+  // A telephone whose session has ended, or whose token has left `apn`, gets nothing that still waited for it.
   const isGone = kind === 'push' && !(await hasPushToken(db, turn.accountId, turn.recipient));
   const needless = isGone ? 'contact-gone' : reasonAgainst(turn, deps.isAllowedNumber);
   try {

@@ -57,7 +57,7 @@ export function createExports(options: ExportsOptions): Exports {
       const release = await reading.take(accountId, { withinMs, signal, refuse });
       const iterator = pages[Symbol.asyncIterator]();
       const first = await iterator.next().finally(release);
-      return inTurns(accountId, { iterator, first, close });
+      return inTurns(accountId, { iterator, first, close, signal });
     } catch (error) {
       close();
       throw error;
@@ -65,10 +65,15 @@ export function createExports(options: ExportsOptions): Exports {
   }
 
   /** An iterator and no generator: one that nobody began to read is ended too. */
-  function inTurns<T>(accountId: number, { iterator, first, close }: Begun<T>): AsyncIterable<T> {
+  function inTurns<T>(
+    accountId: number,
+    { iterator, first, close, signal }: Begun<T>,
+  ): AsyncIterable<T> {
     let next: Promise<IteratorResult<T>> | null = Promise.resolve(first);
     const whole: AsyncIterator<T> = {
       async next() {
+        // Whoever writes lines skips pages without text, so that no write fails although the client has gone.
+        if (signal.aborted) return whole.return?.() as Promise<IteratorResult<T>>;
         const read = next ?? page(accountId, () => iterator.next());
         next = null;
         try {
@@ -92,7 +97,12 @@ export function createExports(options: ExportsOptions): Exports {
   return { run, page };
 }
 
-type Begun<T> = { iterator: AsyncIterator<T>; first: IteratorResult<T>; close: Release };
+type Begun<T> = {
+  iterator: AsyncIterator<T>;
+  first: IteratorResult<T>;
+  close: Release;
+  signal: AbortSignal;
+};
 
 const noTurn = () => new DomainError('unavailable', 'The service stops.');
 

@@ -42,13 +42,15 @@ const watched: QuotaName[] = [
   'storedBytes',
 ];
 
-/** All of which 80 % and more are in use, of all accounts. Reads a few rows of each account, and the devices that are connected. */
+/**
+ * All of which 80 % and more are in use, of all accounts. Reads a few rows of each account, and the devices that are
+ * connected. `stored`: by account, what `listStoredBytes` estimated.
+ */
 export async function listNear(
   sql: Sql,
   quotas: QuotaSettings,
-  retention: CountRetention,
+  stored: ReadonlyMap<number, number>,
 ): Promise<NearQuota[]> {
-  const stored = await listStoredBytes(sql, retention);
   const { rows } = await sql.query<NearQuota>(
     `
       with used (account_id, quota, used) as (
@@ -103,7 +105,20 @@ export async function listNear(
   return rows;
 }
 
+/** How many accounts near the end of each quota, or are at it. */
 export type NearCounts = ReadonlyMap<QuotaName, Record<QuotaLevel, number>>;
+
+/** The quotas of which more accounts than before are at this level, with how many they are now. */
+export function moreThan(
+  before: NearCounts,
+  now: NearCounts,
+  level: QuotaLevel,
+): Partial<Record<QuotaName, number>> {
+  const grown = [...now].filter(
+    ([quota, counts]) => counts[level] > (before.get(quota)?.[level] ?? 0),
+  );
+  return Object.fromEntries(grown.map(([quota, counts]) => [quota, counts[level]]));
+}
 
 export type QuotaWatchOptions = {
   db: Database;
@@ -112,7 +127,7 @@ export type QuotaWatchOptions = {
   clock: () => number;
   /** Tells an account, within the transaction that writes down that it was told. */
   tell: (tx: Sql, accountId: number, near: NearQuota[], nowMs: number) => Promise<void>;
-  /** Told after each look how many accounts near the end of which quota, or are at it. */
+  /** Told after each look. */
   onLook: (counts: NearCounts) => void;
   onError: (error: unknown) => void;
   intervalMs?: number;
@@ -120,22 +135,30 @@ export type QuotaWatchOptions = {
 
 export type QuotaWatch = { look(): Promise<void>; close(): Promise<void> };
 
-const hourMs = 3_600_000;
+const lookEveryMs = 60_000;
+/** What is stored is estimated by the history of each account. */
+const estimatedEveryMs = 3_600_000;
 /** What lasts is told of again. */
 const againMs = 7 * 86_400_000;
 /** The first number of the lock that is taken here. */
 const quotaLock = 22;
 
 /**
- * Looks every hour which accounts near the end of a quota, and has each told of it: at 80 %, when it is used up,
+ * Looks every minute which accounts near the end of a quota, and has each told of it: at 80 %, when it is used up,
  * and every week as long as that lasts. The account's audit trail says what it was told, so several processes may
  * look, and a restart tells nobody anew.
  */
 export function startQuotaWatch(options: QuotaWatchOptions): QuotaWatch {
-  const { db, quotas, retention, clock, onLook, onError, intervalMs = hourMs } = options;
+  const { db, quotas, retention, clock, onLook, onError, intervalMs = lookEveryMs } = options;
+  let stored: ReadonlyMap<number, number> = new Map();
+  let estimatedTs = -Infinity;
 
   async function read(): Promise<void> {
-    const near = await listNear(db, quotas, retention);
+    if (Math.abs(clock() - estimatedTs) >= estimatedEveryMs) {
+      stored = await listStoredBytes(db, retention);
+      estimatedTs = clock();
+    }
+    const near = await listNear(db, quotas, stored);
     onLook(countNear(near));
     for (const [accountId, its] of Map.groupBy(near, ({ accountId: id }) => id))
       await tellOnce(options, accountId, its, clock());

@@ -44,7 +44,6 @@ export function createAccountThrottle({
 /** Knows which accounts have used their quota `storedBytes` up. */
 export type StorageWatch = {
   isFull(accountId: number): boolean;
-  countFull(): number;
   /** Estimates again; called every hour. */
   look(): Promise<void>;
   close(): Promise<void>;
@@ -73,11 +72,8 @@ export async function startStorageWatch(options: StorageWatchOptions): Promise<S
   const look = () => (reading = reading.then(read).catch(onError));
   const timer = setInterval(() => void look(), intervalMs);
   timer.unref();
-  const isFull = (accountId: number) =>
-    (stored.get(accountId) ?? 0) >= limitsOf(accountId).storedBytes;
   return {
-    isFull,
-    countFull: () => [...stored.keys()].filter(isFull).length,
+    isFull: (accountId) => (stored.get(accountId) ?? 0) >= limitsOf(accountId).storedBytes,
     look,
     async close() {
       clearInterval(timer);

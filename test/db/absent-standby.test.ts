@@ -163,3 +163,15 @@ it('a probe that is closed while its commit waits leaves no session behind', asy
   probe.close();
   await expect.poll(() => countSessions('closed-probe')).toBe(0);
 });
+
+it('what is closed before it is connected leaves no session behind', async () => {
+  const own = openTestDatabase(cluster.url(), {
+    maxConnections: 1,
+    applicationName: 'closed-early',
+    answerTimeoutMs: 3_600_000,
+  });
+  const writing = own.transaction((tx) => tx.query('select')).catch((error: unknown) => error);
+  void own.close(0);
+  expect(await writing).toBeInstanceOf(Error);
+  await expect.poll(() => countSessions('closed-early')).toBe(0);
+});

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest';
 import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
 import { createOpenApi } from '../../src/http/openapi.ts';
 import { webhookDocs } from '../../src/notifications/hook-docs.ts';
+import { getSection } from './readme.ts';
 
 const routes = listDocumentedRoutes();
 const document = createOpenApi(routes, '1.2.3', webhookDocs) as unknown as {
@@ -98,4 +99,91 @@ test('each parameter says what it is for', () => {
       .map(({ name }) => `${operationId} ${name}`),
   );
   expect(silent).toEqual([]);
+});
+
+type Parameter = {
+  name: string;
+  in: string;
+  description?: string;
+  schema: { default?: number; minimum?: number; anyOf?: { type: string; format?: string }[] };
+};
+type Headers = { headers?: Record<string, unknown> };
+
+/** The lists of the reference, as the table of docs/specification.md has them. */
+function documentedLists() {
+  const rows = getSection('Lists', 'docs/specification.md').matchAll(
+    /^\| `(\/[^`]+)` +\|(.*)\|$/gm,
+  );
+  return [...rows].map(([, path = '', rest = '']) => {
+    const [absent, most, order, times] = rest.split('|').map((cell) => cell.trim());
+    return { path, absent, most, order, times };
+  });
+}
+
+const getters = Object.entries(document.paths).flatMap(([path, { get }]) => {
+  if (!get || !path.startsWith('/v')) return [];
+  const parameters = ((get.parameters ?? []) as Parameter[]).filter((one) => one.in === 'query');
+  const named = (name: string) => parameters.find((one) => one.name === name);
+  return [{ path, get, named }];
+});
+
+test('the table of lists says of each what the reference has: limit, times, order', () => {
+  const table = new Map(documentedLists().map((row) => [row.path, row]));
+  expect(table.size).toBeGreaterThan(15);
+  for (const path of table.keys()) expect(getters.map((getter) => getter.path)).toContain(path);
+  for (const { path, named } of getters) {
+    const [limit, order] = [named('limit'), named('order')];
+    const row = table.get(path);
+    if (!limit && !order && !named('start') && !row) continue;
+    const said = limit?.description ?? '';
+    expect(row, path).toMatchObject({
+      absent: limit ? String(limit.schema.default ?? /(\d+) if absent/.exec(said)?.[1]) : 'all',
+      most: limit ? (/at most (\d+)/i.exec(said)?.[1] ?? 'a number') : 'all',
+      times: named('start') ? 'yes' : '',
+      order: order ? expect.stringContaining('`order`') : expect.not.stringContaining('`order`'),
+    });
+  }
+});
+
+test('every list takes limit, cursor, start and end in the same form', () => {
+  for (const { path, get, named } of getters) {
+    const limit = named('limit');
+    if (limit) expect(limit.schema, path).toMatchObject({ type: 'integer', minimum: 1 });
+    if (named('cursor')) {
+      expect(limit, path).toBeDefined();
+      expect((get.responses['200'] as Headers).headers, path).toHaveProperty('Link');
+    }
+    expect(named('start') === undefined, path).toBe(named('end') === undefined);
+    for (const name of ['start', 'end'])
+      if (named(name))
+        expect(named(name)?.schema.anyOf, path).toEqual([
+          expect.objectContaining({ type: 'integer', minimum: 0 }),
+          { type: 'string', format: 'date-time' },
+          { type: 'string', format: 'date' },
+        ]);
+  }
+});
+
+test('what answers with a list is in the table, but for what has lists inside', () => {
+  const table = new Set(documentedLists().map(({ path }) => path));
+  const inside = [
+    // One thing, whose lists belong to it.
+    '/v2/devices/{deviceAuthUuid}',
+    '/v2/devices/{deviceAuthUuid}/evaluation',
+    '/v2/devices/profile/{pId}',
+    '/v2/purposes/{purposeUuid}',
+    '/v2/jobs/{jobId}',
+    '/v2/alarms/{alarmId}',
+    '/v2/status',
+  ];
+  const schemas = document.components.schemas as Record<
+    string,
+    { properties?: Record<string, { type?: string }> }
+  >;
+  for (const { path, get } of getters) {
+    const ref = get.responses['200']?.content?.['application/json']?.schema.$ref ?? '';
+    const properties = schemas[ref.split('/').at(-1) ?? '']?.properties ?? {};
+    const hasList = Object.values(properties).some(({ type }) => type === 'array');
+    if (hasList && !inside.includes(path)) expect([...table], path).toContain(path);
+  }
 });

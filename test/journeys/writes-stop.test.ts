@@ -5,6 +5,7 @@ import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../sup
 import { hasRedis, startRedis, type Redis } from '../support/redis.ts';
 import { withoutStandby } from '../support/synchronous.ts';
 import { runOn } from '../support/template.ts';
+import { configuration, openApp, send, type Registration } from './app.ts';
 import { testService, type TestService } from './service.ts';
 
 type Status = {
@@ -73,6 +74,29 @@ describe.each([false, ...(findTimescaleBinDir() === null ? [] : [true])])(
       await expect.poll(writes).toEqual(named('locked'));
       await holder.query('rollback');
       await holder.end();
+      await expect.poll(writes).toEqual(nothing);
+    });
+
+    it('names a full disk by what cannot be stored, though a commit without rows returns', async () => {
+      const app = await openApp(service.url);
+      const device = await app.call<Registration>('POST', '/v2/devices', {
+        ...configuration,
+        protocol: 'http',
+      });
+      const run = (sql: string) =>
+        runOn(cluster.url(), (client) =>
+          client.query(`set search_path = sensorium_0_2_0, public; ${sql}`),
+        );
+      await run(`create function full_disk() returns trigger language plpgsql
+                   as $$ begin raise exception using errcode = '53100'; end $$;
+                 create trigger full_disk before insert on measurement execute function full_disk()`);
+      const url = `http://${device.host}:${device.port}/devices/${device.deviceAuthUuid}/up/measurements`;
+      const posted = send(url, 'POST', { sId: '0x01', val: 1 }, device.deviceAuthToken);
+      await expect
+        .poll(writes)
+        .toMatchObject({ isNamed: true, reason: 'disk-full', isCounted: true });
+      await run('drop function full_disk cascade');
+      await posted;
       await expect.poll(writes).toEqual(nothing);
     });
 

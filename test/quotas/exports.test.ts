@@ -55,6 +55,23 @@ describe('exports', () => {
     leave([run]);
   });
 
+  it('end when their client has gone, also where nothing is written of what they read', async () => {
+    const exports = start();
+    const client = new AbortController();
+    const { pages, reads, isEnded } = source(3);
+    const running = exports.run(1, client.signal, pages);
+    await settle();
+    reads[0]?.resolve();
+    const all = readAll(await running);
+    await settle();
+    expect(reads).toHaveLength(2);
+    client.abort();
+    reads[1]?.resolve();
+    expect(await all).toEqual([1, 2]);
+    expect(reads).toHaveLength(2);
+    expect(isEnded()).toBe(true);
+  });
+
   it('of an account run two at a time, the others in their order once one has ended', async () => {
     const exports = start();
     const sources = [1, 1, 1, 1].map(source);

@@ -1,17 +1,20 @@
-import { afterEach, describe, expect, test } from 'vitest';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import defaults from '../../config/default.ts';
 import { enqueueQuotaNotice } from '../../src/notifications/enqueue-direct.ts';
 import {
   levelOf,
+  listNear,
+  moreThan,
   startQuotaWatch,
   type NearCounts,
   type NearQuota,
   type QuotaWatch,
 } from '../../src/quotas/near.ts';
-import { findUsage } from '../../src/quotas/queries.ts';
+import { findUsage, saveOverride } from '../../src/quotas/queries.ts';
 import { QuotaSettings } from '../../src/quotas/settings.ts';
 import { useContacts } from '../notifications/contact-fixtures.ts';
 import * as given from '../notifications/fixtures.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import { startMailServer } from '../support/smtp.ts';
 
 const { db, closing, start } = useContacts();
@@ -180,6 +183,72 @@ describe('what nears its end', () => {
     await look();
     expect(told).toEqual([{ accountId: lowered.accountId, near: [['devices', 4]] }]);
   });
+});
+
+describe.each(databaseKinds)('what is in use, on %s', (kind) => {
+  const small = { ...defaults.quotas, devices: 2, keys: 1, eventsPerDay: 10, purposes: 5 };
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await testDatabase(kind);
+  });
+  afterAll(() => database.drop());
+
+  async function account(devices: number): Promise<number> {
+    const { rows } = await database.db.query<{ id: number }>(
+      `insert into account (email, email_normal, password_hash)
+       select address, address, 'none' from (select gen_random_uuid() || '@example.org') as a (address)
+       returning id`,
+    );
+    const id = rows[0]?.id ?? 0;
+    await database.db.query('insert into account_usage (account_id, devices) values ($1, $2)', [
+      id,
+      devices,
+    ]);
+    return id;
+  }
+  const list = async () =>
+    (await listNear(database.db, small, new Map())).map(({ accountId, quota, used, limit }) => [
+      accountId,
+      quota,
+      levelOf(used, limit),
+    ]);
+
+  test('is held against the limit of each account, and that of a day is of today', async () => {
+    expect(await list()).toEqual([]);
+    await account(1);
+    const full = await account(2);
+    const larger = await account(2);
+    await saveOverride(database.db, larger, 'devices', 3);
+    expect(await list()).toEqual([[full, 'devices', 'used-up']]);
+    await database.db.query(
+      `insert into account_activity (account_id, process, day, measurements, events, events_left_out)
+       select $1, gen_random_uuid(), (now() at time zone 'UTC')::date - day, 0, 4, 2
+         from unnest(array[0, 0, 1, 1, 1]) as day`,
+      [larger],
+    );
+    await database.db.query(
+      `insert into message_count (kind, account_id, key, day, used)
+       values ('sms', $1, '', (now() at time zone 'UTC')::date, 1000)`,
+      [larger],
+    );
+    expect(await list()).toEqual([
+      [full, 'devices', 'used-up'],
+      [larger, 'eventsPerDay', 'used-up'],
+      [larger, 'smsPerDay', 'used-up'],
+    ]);
+  });
+});
+
+test('is said to the operator when it becomes more', () => {
+  const counts = (devices: number, keys: number): NearCounts =>
+    new Map([
+      ['devices', { near: 5, 'used-up': devices }],
+      ['keys', { near: 0, 'used-up': keys }],
+    ]);
+  const looks = [new Map(), counts(1, 0), counts(1, 0), counts(3, 1), counts(0, 0), counts(0, 1)];
+  const grown = looks.slice(1).map((now, n) => moreThan(looks[n] ?? new Map(), now, 'used-up'));
+  expect(grown).toEqual([{ devices: 1 }, {}, { devices: 3, keys: 1 }, {}, { keys: 1 }]);
+  expect(moreThan(counts(0, 0), counts(9, 9), 'near')).toEqual({});
 });
 
 test.each([

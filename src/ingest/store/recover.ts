@@ -1,4 +1,5 @@
 import { kindOf, stateOf } from '../../db/error-kind.ts';
+import { DomainError } from '../../errors.ts';
 import type { Work } from '../queue/device-queue.ts';
 import { findBlamed, forgetContexts, setApart } from './blame.ts';
 import { giveUp } from './give-up.ts';
@@ -27,7 +28,11 @@ export async function recover(
   const isVoid = error instanceof StaleContext || error instanceof MillisecondFull;
   const isRedelivery = areNew && kindOf(error) === 'unique';
   const isAgainRight = isVoid || isRedelivery || isTransient(error);
-  if (isTransient(error)) deps.failing.lastMs = deps.nowMs();
+  if (isTransient(error)) {
+    deps.failing.lastMs = deps.nowMs();
+    // What the database said is behind the words that others are told.
+    deps.failing.state = stateOf(error instanceof DomainError ? error.cause : error);
+  }
   if (isAgainRight && !mayFollow(attempts, deps)) return givenUp(works, error, storing);
   if (isVoid) return storeOthersFirst(works, error, deps);
   // Whether the transaction committed may be unknown: what is remembered must be read again.

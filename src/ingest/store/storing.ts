@@ -8,9 +8,9 @@ export type StoreDeps = CommitDeps &
     redeliveries: Redeliveries;
     /**
      * When a transaction failed last that none has followed which stored what it held, ms; -Infinity: none. Items that
-     * are wrong themselves do not count.
+     * are wrong themselves do not count. `state` is the SQLSTATE, '' where there was none.
      */
-    failing: { lastMs: number };
+    failing: { lastMs: number; state: string };
     /** When a transaction was committed last, ms. */
     progress: { lastMs: number };
   };

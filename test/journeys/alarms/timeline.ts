@@ -164,7 +164,7 @@ async function addDevice(
   const registration = await app.call<Registration>('POST', '/v2/devices', configuration);
   const uuid = registration.deviceAuthUuid;
   await app.call('POST', '/v2/devices/profile', { deviceAuthUuids: [uuid], purposes });
-  const device = await connectDevice(registration);
+  const device = await connectDevice({ ...registration, keepalive: 3_600 });
   ends.push(device.end);
   return {
     uuid,
