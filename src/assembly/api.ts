@@ -15,6 +15,7 @@ import { createRequestRate } from '../quotas/request-rate.ts';
 import { createTickets } from '../streams/tickets.ts';
 import { version } from '../version.ts';
 import { startQuotaWatchOf } from './quota-watch.ts';
+import { startSecretChangeOf } from './secret-change.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import type { Console } from './console.ts';
 import { startDoors } from './doors.ts';
@@ -83,6 +84,7 @@ export async function startApi(
   });
   observeHttpTurns(metrics.registry, http.countWaiting);
   startQuotaWatchOf(shared);
+  startSecretChangeOf(shared);
   shared.publicUrl.listensOn(http.port);
   shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
