@@ -39,10 +39,11 @@ type Tests = {
 export function configFor({ include, together, alone, part, ...rest }: Tests): ViteUserConfig {
   // Packages of the generated client bring tests of their own.
   const exclude = [...rest.exclude, '**/node_modules/**'];
+  const limitMs = part === 'long' ? 360_000 : 120_000;
   const shared = {
     // Generous: on a busy machine a program takes ten times as long to start.
-    testTimeout: 120_000,
-    hookTimeout: 120_000,
+    testTimeout: limitMs,
+    hookTimeout: limitMs,
     // Programs, servers and clocks of a machine that is busy with something else: what passes at the
     // second try is named in the last lines. A lost message stays lost: the second verdict of
     // test/faults covers the first try too.

@@ -1,5 +1,5 @@
 import type { Browser, Page } from 'playwright-core';
-import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { hasChromium, startChromium } from '../support/chromium.ts';
 import { type TestService, testService } from '../journeys/service.ts';
 
@@ -11,8 +11,12 @@ describe.skipIf(!hasChromium)('the page of the reference, in a browser', () => {
   const complaints: string[] = [];
   beforeAll(async () => {
     [service, browser] = await Promise.all([testService(), startChromium()]);
+  });
+  // A page for each try: one that was left half-way has its operations open already.
+  beforeEach(async () => {
+    complaints.length = 0;
     page = await browser.newPage();
-    page.setDefaultTimeout(60_000);
+    page.setDefaultTimeout(120_000);
     page.on('console', (message) => {
       if (message.type() === 'error') complaints.push(message.text());
     });
