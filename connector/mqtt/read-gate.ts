@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import { codeOf } from '../../src/lib/thrown.ts';
 
-/** Reads from the socket, whatever the gate says: what has arrived, or null. */
+/** Reads from the socket, whatever the gate says: some of what has arrived, or null. */
 export type Read = () => Buffer | null;
 
 /**
@@ -17,7 +17,8 @@ export function gateReads(
   lingerMs = 10_000,
 ): void {
   const { read: readBuffer, destroy } = socket;
-  const read: Read = () => readBuffer.call(socket, undefined) as Buffer | null;
+  const read: Read = () =>
+    readBuffer.call(socket, Math.min(socket.readableLength, mostBytes)) as Buffer | null;
   let lost: { error: Error; timer: NodeJS.Timeout } | null = null;
 
   socket.read = (size?: number) => {
@@ -60,6 +61,12 @@ function readOnAfterWrites(socket: Duplex, lingerMs: number): void {
   if (writev) socket._writev = (chunks, done) => writev.call(socket, chunks, leave(done));
   socket.once('close', () => timer && clearTimeout(timer));
 }
+
+/**
+ * Of what has arrived, at once. All of it would be joined, 128 KiB of the smallest packets, of which a few are taken and the
+ * rest is put back.
+ */
+const mostBytes = 16_384;
 
 /** Of a connection that the other side has ended. */
 const lossCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);

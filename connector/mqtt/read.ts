@@ -36,6 +36,8 @@ const toldEveryMs = 1_000;
  * bound a turn reads every socket that has data: 400 connections with 100 packets each would hold up everything else.
  */
 const readPerTurn = 256;
+/** Nor any longer of those that wait for their turn: packets that are refused cost most. */
+const readMs = 2;
 
 /** Reads connections. */
 export type Reader = {
@@ -67,7 +69,7 @@ export function createReader(options: ReaderOptions): Reader {
   const paused = new Set<Connection>();
   let isStopped = false;
   let isPaused = false;
-  const turns = new LoopTurns({ perTurn: readPerTurn });
+  const turns = new LoopTurns({ perTurn: readPerTurn, mostMs: readMs });
 
   function canReadOrWait(connection: Connection): boolean {
     // What it is told why it ends may still be on its way.
