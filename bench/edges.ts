@@ -84,7 +84,7 @@ const db = {
 /** As large as a profile may be, and each state as it may be. */
 const installed = payloads.variedPurpose(18);
 const stored = JSON.stringify([Purpose.parse(JSON.parse(installed))]);
-const keys = deriveKeys('a secret of the bench, which is long enough').deviceTokens;
+const { deviceTokens: keys, secretIds } = deriveKeys('a secret of the bench, which is long enough');
 const bus = createLocalBus({ onListenerError: () => {} });
 const quotas = Settings.parse(defaults).quotas;
 const limitsOf = () => quotas;
@@ -96,6 +96,7 @@ const routes = [
     db,
     bus,
     keys,
+    secretId: secretIds[0] ?? '',
     listConnectors: () => [address],
     removeDevice: async () => true,
     findNewest: (async () => new Map()) as never,

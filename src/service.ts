@@ -7,7 +7,7 @@ import { startDeviceSide, type DeviceSide } from './assembly/device-side.ts';
 import { createReadiness } from './assembly/readiness.ts';
 import { createEdges, createReleases, runStep } from './assembly/shutdown.ts';
 import { startShared, type Shared } from './assembly/shared.ts';
-import { startUplinkHttp } from './assembly/uplink.ts';
+import { inFrontOf, startConnectorHttp, upgradesOf } from './assembly/uplink.ts';
 import type { Config } from './config/config.ts';
 import { explainMissingRight } from './db/missing-right.ts';
 import { startHealth } from './http/health.ts';
@@ -107,27 +107,34 @@ export async function startService(
   }
 }
 
-/** A connector process has HTTP only where it is what its devices speak. */
+/** A connector process has HTTP only where its devices need it. */
 async function startHttpOf(
   shared: Shared,
   devices: DeviceSide | null,
   webConsole: Console | null,
 ): Promise<HttpServer | null> {
-  if (shared.config.role.name !== 'connector') return startApi(shared, devices, webConsole);
-  return devices?.uplink ? startUplinkHttp(shared, devices.uplink) : null;
+  const { role, httpListen, webSocketListen, http } = shared.config;
+  if (role.name !== 'connector') return startApi(shared, devices, webConsole);
+  const { uplink = null, connector = null } = devices ?? {};
+  if (uplink) return startConnectorHttp(shared, httpListen, inFrontOf(uplink));
+  if (!connector || !webSocketListen) return null;
+  return startConnectorHttp(shared, webSocketListen, upgradesOf(connector, http.trustedProxies));
 }
 
 function addressesOf(
-  { httpListen, mqttListen, mqttsListen, metricsListen, healthListen }: Config,
+  { role, httpListen, mqttListen, mqttsListen, webSocketListen, ...config }: Config,
   { connector, http, metrics, health }: Listeners,
 ): Addresses {
   const at = (listen: { host: string } | null, bound: { port: number } | null | undefined) =>
     listen && bound ? { host: listen.host, port: bound.port } : undefined;
+  // That of a connector process is there for its WebSockets where it has MQTT.
+  const isWebSocket = role.name === 'connector' && connector !== null;
   return {
-    http: at(httpListen, http),
+    http: isWebSocket ? undefined : at(httpListen, http),
+    webSocket: isWebSocket ? at(webSocketListen, http) : undefined,
     mqtt: at(mqttListen, connector?.addresses.tcp),
     mqtts: at(mqttsListen, connector?.addresses.tls),
-    metrics: at(metricsListen, metrics),
-    health: at(healthListen, health),
+    metrics: at(config.metricsListen, metrics),
+    health: at(config.healthListen, health),
   };
 }

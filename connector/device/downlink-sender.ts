@@ -29,7 +29,7 @@ export type DownlinkDeps = {
 export type Waiting = Encoded & { message: Downlink; release: () => void };
 
 /** Of these only the newest counts: an older one that still waits is overtaken. */
-const newestOnly: DownTopic[] = ['profile', 'configuration', 'state'];
+const newestOnly: DownTopic[] = ['profile', 'configuration', 'state', 'token'];
 
 /** Sends a device what waits for it over one channel, one message after the other. */
 export class DownlinkSender {

@@ -7,6 +7,7 @@ import {
   ProfileDownlink,
   StateDownlink,
   TimeDownlink,
+  TokenDownlink,
 } from '../../src/contract/downlink.ts';
 import type { DownTopic, UpTopic } from '../../src/contract/topic.ts';
 import {
@@ -111,5 +112,11 @@ export const sent: Record<DownTopic, ContractMessage> = {
     summary:
       'What time it is, and the `echo` of the question; half of the time between both is its delay.',
     example: { ts, echo: 17 },
+  },
+  token: {
+    schema: TokenDownlink,
+    summary:
+      'The new token, while the operator changes the secret: on each subscription that names this topic (`down/#` does not), until the device has logged in with it. The old one opens nothing from then on.',
+    example: { deviceAuthToken: 'kX3vJq0c8sS5h2WmZ1nU7dRt4yLbE9aG', ts },
   },
 };

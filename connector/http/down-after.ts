@@ -1,3 +1,4 @@
+import { createHash } from 'node:crypto';
 import type { Downlink } from '../../src/contract/uplink.ts';
 
 /**
@@ -13,6 +14,8 @@ export type Given = {
   place: string | null;
   /** Kept texts for its display: `keptId`. */
   texts: readonly number[];
+  /** Which new token, by a mark of it. */
+  token: string | null;
 };
 
 const nothingGiven: Given = {
@@ -21,6 +24,7 @@ const nothingGiven: Given = {
   isProfileKnown: false,
   place: null,
   texts: [],
+  token: null,
 };
 
 const version = '1';
@@ -28,12 +32,20 @@ const maxTexts = 100;
 const uuidForm = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
 
 /** As text of characters that a query has as they are (RFC 3986 section 2.3). */
-export function writeAfter({ configuredTs, pId, isProfileKnown, place, texts }: Given): string {
+export function writeAfter({
+  configuredTs,
+  pId,
+  isProfileKnown,
+  place,
+  texts,
+  token,
+}: Given): string {
   const parts = [version];
   if (configuredTs !== null) parts.push(`c${configuredTs.toString(36)}`);
   if (pId !== null) parts.push((isProfileKnown ? 'k' : 'p') + pId.replaceAll('-', ''));
   if (place !== null) parts.push(`s${place}`);
   if (texts.length > 0) parts.push(`d${texts.map((id) => id.toString(36)).join('_')}`);
+  if (token !== null) parts.push(`t${token}`);
   return parts.join('.');
 }
 
@@ -58,6 +70,7 @@ function readPart(given: Given, kind: string | undefined, value: string): Given 
   }
   if (kind === 's')
     return /^-?\d{1,10}_-?\d{1,10}$/.test(value) ? { ...given, place: value } : null;
+  if (kind === 't') return /^[\w-]{8}$/.test(value) ? { ...given, token: value } : null;
   if (kind !== 'd') return null;
   const texts = value.split('_', maxTexts + 1).map(readNumber);
   const areNumbers = texts.every((id) => id !== null);
@@ -106,6 +119,11 @@ function give(
     const { puId, stId } = payload as { puId: number; stId: number };
     const place = `${puId}_${stId}`;
     return place === given.place ? null : { ...given, place };
+  }
+  if (topic === 'token') {
+    const { deviceAuthToken } = payload as { deviceAuthToken: string };
+    const token = createHash('sha256').update(deviceAuthToken).digest('base64url').slice(0, 8);
+    return token === given.token ? null : { ...given, token };
   }
   if (keptId === undefined) return given;
   return { ...given, texts: [...given.texts, keptId] };

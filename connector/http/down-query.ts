@@ -1,4 +1,4 @@
-import { downTopics, type DownTopic } from '../../src/contract/topic.ts';
+import { downTopics, unnamedDownTopics, type DownTopic } from '../../src/contract/topic.ts';
 import { readAfter, type Given } from './down-after.ts';
 import { HttpProblem } from './problem.ts';
 
@@ -26,7 +26,7 @@ function readWait(text: string | null): number {
 }
 
 function readTopics(text: string | null): readonly DownTopic[] {
-  if (text === null) return downTopics;
+  if (text === null) return unnamedDownTopics;
   const names = new Set(text.split(','));
   const topics = downTopics.filter((topic) => names.has(topic));
   if (topics.length === names.size) return topics;

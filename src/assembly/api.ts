@@ -1,11 +1,8 @@
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
-import { devicesPrefix } from '../../connector/http/path.ts';
-import type { Connector } from '../../connector/mqtt/server.ts';
 import { checkReach } from '../devices/check-reach.ts';
-import { trustProxies } from '../http/address.ts';
 import { docsRoutes } from '../http/docs.ts';
 import { probeRoutes } from '../http/probes.ts';
-import { startHttp, type HttpOptions, type HttpServer, type Upgrade } from '../http/server.ts';
+import { startHttp, type HttpOptions, type HttpServer } from '../http/server.ts';
 import { statusRoutes } from '../http/status.ts';
 import { createBox } from '../idempotency/box.ts';
 import { createRunOnce } from '../idempotency/run-once.ts';
@@ -14,7 +11,9 @@ import { webhookDocs } from '../notifications/hook-docs.ts';
 import { createRequestRate } from '../quotas/request-rate.ts';
 import { createTickets } from '../streams/tickets.ts';
 import { version } from '../version.ts';
+import { inFrontOf, upgradesOf } from './uplink.ts';
 import { startQuotaWatchOf } from './quota-watch.ts';
+import { startSecretChangeOf } from './secret-change.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import type { Console } from './console.ts';
 import { startDoors } from './doors.ts';
@@ -77,12 +76,13 @@ export async function startApi(
     places: shared.places,
     roomBytes: shared.memory.requestBytes,
     isShort: shared.memory.isShort,
-    ...inFrontOf(devices),
+    ...(devices?.uplink ? inFrontOf(devices.uplink) : {}),
     isLeaving: shared.readiness.isStopping,
-    upgrades: connector ? { '/mqtt': webSocketsOf(connector, config.http.trustedProxies) } : {},
+    ...(connector ? upgradesOf(connector, config.http.trustedProxies) : {}),
   });
   observeHttpTurns(metrics.registry, http.countWaiting);
   startQuotaWatchOf(shared);
+  startSecretChangeOf(shared);
   shared.publicUrl.listensOn(http.port);
   shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
@@ -98,21 +98,5 @@ function takeRequestOf({
   return (accountId) => {
     requests.note(accountId, monotonicClock());
     return take(accountId);
-  };
-}
-
-/** Requests of devices are none of Koa's. */
-function inFrontOf(devices: OwnDevices | null): Pick<HttpOptions, 'inFront'> {
-  const uplink = devices?.uplink;
-  return uplink ? { inFront: { prefix: devicesPrefix, handle: uplink.handle } } : {};
-}
-
-/** Behind a trusted proxy a WebSocket's address is the one that the proxy names. */
-function webSocketsOf(connector: Connector, trustedProxies: string[]): Upgrade {
-  const findAddress = trustProxies(trustedProxies);
-  return (request, socket, head) => {
-    const named = String(request.headers['x-forwarded-for'] ?? '');
-    const address = findAddress(request.socket.remoteAddress ?? '', named);
-    connector.acceptWebSocket(request, socket, head, address);
   };
 }

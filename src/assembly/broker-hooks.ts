@@ -31,6 +31,7 @@ export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Rout
   const authenticator = createDeviceAuthenticator({
     db,
     keys: keys.deviceTokens,
+    secretIds: keys.secretIds,
     bus,
     clock,
     isDisabled,

@@ -4,6 +4,7 @@ import type { ConnectorPorts, DevicePorts } from '../../connector/ports.ts';
 import type { AccountThrottle, DeviceIdentity } from '../contract/uplink.ts';
 import type { Config } from '../config/config.ts';
 import { createDeviceAuthenticator, type DeviceAuthenticator } from '../devices/authenticate.ts';
+import { createTokenHandover } from '../devices/token-handover.ts';
 import type { LoginWatch } from '../devices/login-watch.ts';
 import type { PresenceRecorder } from '../devices/presence.ts';
 import type { Ingest } from '../ingest/ingest.ts';
@@ -59,33 +60,48 @@ export function atConnector<T>(
 }
 
 /** What checks devices' logins, and what keeps those that were refused. */
-export type DeviceLogins = { authenticator: DeviceAuthenticator; watch: LoginWatch };
+export type DeviceLogins = {
+  authenticator: DeviceAuthenticator;
+  watch: LoginWatch;
+  findDueToken: ReturnType<typeof createTokenHandover>;
+};
 
 /** One for all connectors of the process: what one has learned of a token, the others know. */
 export function startDeviceLogins(shared: Shared): DeviceLogins {
-  const { db, keys, bus, clock, disabled, releases } = shared;
+  const { db, bus, clock, disabled, releases } = shared;
+  const { deviceTokens: keys, secretIds } = shared.keys;
   const watch = startLoginWatchOf(shared);
   const authenticator = createDeviceAuthenticator({
     db,
-    keys: keys.deviceTokens,
+    keys,
+    secretIds,
     bus,
     clock,
     isDisabled: disabled.has,
     watch,
   });
   releases.add('device logins', () => authenticator.close());
-  return { authenticator, watch };
+  return {
+    authenticator,
+    watch,
+    findDueToken: createTokenHandover({ db, keys, secretIds, clock }),
+  };
 }
 
 /** What connectors are handed that let devices in. */
 export function connectorPorts(
   side: ConnectorSide,
   connectorId: number,
-  { authenticator: { authenticateDevice, isStillAllowed }, watch }: DeviceLogins,
+  { authenticator: { authenticateDevice, isStillAllowed }, watch, findDueToken }: DeviceLogins,
 ): ConnectorPorts {
   const { limitsOf } = side.shared;
   return {
     ...devicePorts(side),
+    async subscribed(device, topics) {
+      const messages = await side.downlinks.subscribed(device, topics);
+      const token = topics.includes('token') ? await findDueToken(device.deviceId) : null;
+      return token ? [...messages, token] : messages;
+    },
     authenticateDevice: atConnector(connectorId, authenticateDevice),
     isStillAllowed,
     loginRefused: watch.refused,

@@ -114,6 +114,7 @@ export async function listRoutes(
       db,
       bus,
       keys: keys.deviceTokens,
+      secretId: keys.secretIds[0] ?? '',
       listConnectors: () => listConnectors(config, connector, httpPort()),
       removeDevice: removal.removeDevice,
       findNewest,

@@ -1,10 +1,11 @@
 import type { IncomingMessage } from 'node:http';
 import { devicesPrefix } from '../../connector/http/path.ts';
 import { startHttpConnector, type HttpConnector } from '../../connector/http/server.ts';
+import type { Connector } from '../../connector/mqtt/server.ts';
 import { DomainError } from '../errors.ts';
 import { trustProxies } from '../http/address.ts';
 import { probeRoutes } from '../http/probes.ts';
-import { startHttp, type HttpServer } from '../http/server.ts';
+import { startHttp, type HttpOptions, type HttpServer } from '../http/server.ts';
 import { observeHttpTurns } from '../metrics/observe-http-turns.ts';
 import { observeHttpUplink } from '../metrics/observe-http-uplink.ts';
 import {
@@ -47,18 +48,25 @@ function addressOf(trustedProxies: string[]): (request: IncomingMessage) => stri
     findAddress(socket.remoteAddress ?? '', String(headers['x-forwarded-for'] ?? ''));
 }
 
-/** The HTTP of a connector process: for devices, and for who asks whether it is ready. */
-export async function startUplinkHttp(shared: Shared, uplink: HttpConnector): Promise<HttpServer> {
+/**
+ * The HTTP of a connector process: what its devices send over HTTP, or MQTT over a WebSocket, and probes. It has
+ * nothing of the API.
+ */
+export async function startConnectorHttp(
+  shared: Shared,
+  listen: { host: string; port: number },
+  takes: Pick<HttpOptions, 'inFront' | 'upgrades'>,
+): Promise<HttpServer> {
   const { config, log, metrics, clock, readiness } = shared;
   const http = await startHttp({
-    ...config.httpListen,
+    ...listen,
     ...config.http,
     places: shared.places,
     routes: probeRoutes(readiness),
     authenticate: async () => {
       throw new DomainError('unauthenticated', 'There is nothing to log in to.');
     },
-    inFront: { prefix: devicesPrefix, handle: uplink.handle },
+    ...takes,
     log: log.child({ component: 'http' }),
     clock,
     observe: metrics.observeHttp,
@@ -69,4 +77,23 @@ export async function startUplinkHttp(shared: Shared, uplink: HttpConnector): Pr
   observeHttpTurns(metrics.registry, http.countWaiting);
   shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
+}
+
+/** Requests of devices are none of Koa's. */
+export function inFrontOf({ handle }: HttpConnector): Pick<HttpOptions, 'inFront'> {
+  return { inFront: { prefix: devicesPrefix, handle } };
+}
+
+/** MQTT over a WebSocket. Behind a trusted proxy its address is the one that the proxy names. */
+export function upgradesOf(
+  connector: Connector,
+  trustedProxies: string[],
+): Pick<HttpOptions, 'upgrades'> {
+  const findAddress = addressOf(trustedProxies);
+  return {
+    upgrades: {
+      '/mqtt': (request, socket, head) =>
+        connector.acceptWebSocket(request, socket, head, findAddress(request)),
+    },
+  };
 }

@@ -20,6 +20,8 @@ export type Config = Settings & {
   /** null: turned off. */
   mqttListen: { host: string; port: number } | null;
   mqttsListen: { host: string; port: number; certFile: string; keyFile: string } | null;
+  /** Where a connector process takes MQTT over a WebSocket; null: nowhere. Others have it where HTTP is. */
+  webSocketListen: { host: string; port: number } | null;
   metricsListen: { host: string; port: number } | null;
   healthListen: { host: string; port: number } | null;
   /** How long a process that is asked to stop serves on after it has said that it is not ready. */
@@ -74,6 +76,8 @@ export async function loadConfig(
     httpListen: { host: env.HTTP_HOST, port: env.HTTP_PORT },
     mqttListen: env.MQTT_PORT === 'off' ? null : { host: env.MQTT_HOST, port: env.MQTT_PORT },
     mqttsListen,
+    webSocketListen:
+      env.MQTT_WS_PORT === undefined ? null : { host: env.MQTT_HOST, port: env.MQTT_WS_PORT },
     metricsListen:
       env.METRICS_PORT === undefined ? null : { host: env.METRICS_HOST, port: env.METRICS_PORT },
     healthListen:

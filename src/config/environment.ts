@@ -32,6 +32,11 @@ export const Environment = z.object({
     .default(1883)
     .describe('Port of MQTT over plain TCP; off: devices come over TLS or a WebSocket alone.'),
   MQTTS_PORT: port.optional().describe('Port of MQTT over TLS; needs the two files below.'),
+  MQTT_WS_PORT: port
+    .optional()
+    .describe(
+      'Port of MQTT over a WebSocket (/mqtt) in a connector process; off if absent. npm start has it on HTTP_PORT.',
+    ),
   TLS_CERT_FILE: z.string().optional().describe('Certificate chain (PEM) for MQTTS_PORT.'),
   TLS_KEY_FILE: z.string().optional().describe('Private key (PEM) for MQTTS_PORT.'),
   PUBLIC_HOST: z

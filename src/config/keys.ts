@@ -11,6 +11,8 @@ export type Keys = {
   accountTokens: UseKeys;
   /** What device tokens are derived from. */
   deviceTokens: UseKeys;
+  /** Names the secrets of these keys, in the same order: what the database keeps of a device's token. */
+  secretIds: string[];
   /** What refresh tokens are made and recognised with. */
   refreshTokens: UseKeys;
   /** What links in mails are signed with. */
@@ -34,6 +36,7 @@ export function deriveKeys(secret: string, previousSecret?: string): Keys {
   return {
     accountTokens: keysFor('account tokens'),
     deviceTokens: keysFor('device tokens'),
+    secretIds: secrets.map((each) => secretIdOf(deriveSecretCheck(each))),
     refreshTokens: keysFor('refresh tokens'),
     mailLinks: keysFor('mail links'),
     webhookSecrets: keysFor('webhook secrets'),
@@ -48,6 +51,9 @@ export function deriveKeys(secret: string, previousSecret?: string): Keys {
 export function deriveSecretCheck(secret: string): string {
   return deriveKey(secret, 'secret check').toString('hex');
 }
+
+/** Names a secret by its check value: long enough to tell the two or three of one database apart. */
+export const secretIdOf = (check: string): string => check.slice(0, 8);
 
 function deriveKey(secret: string, use: string): Buffer {
   return Buffer.from(hkdfSync('sha256', secret, 'sensorium', `v1 ${use}`, 32));

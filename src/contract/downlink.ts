@@ -32,5 +32,8 @@ export const ErrorDownlink = z.object({
   ts: SentTs,
 });
 
+/** A device's new token, with which it logs in from now on. */
+export const TokenDownlink = z.object({ deviceAuthToken: z.string(), ts: SentTs });
+
 /** The answer to `up/time`: what time it is, and what was sent with the question. */
 export const TimeDownlink = z.object({ ts: SentTs, echo: TimeRequest.shape.echo });

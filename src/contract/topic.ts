@@ -17,8 +17,17 @@ export const downTopics = [
   'display',
   'errors',
   'time',
+  'token',
 ] as const;
 export type DownTopic = (typeof downTopics)[number];
+
+/**
+ * What a device is sent that asks for everything. A new token is a credential, and a device that has never heard of it
+ * may write it where others read it: it is sent to who names its topic.
+ */
+export const unnamedDownTopics: readonly DownTopic[] = downTopics.filter(
+  (topic) => topic !== 'token',
+);
 
 export const upPrefix = (uuid: string) => `devices/${uuid}/up/`;
 export const downPrefix = (uuid: string) => `devices/${uuid}/down/`;
@@ -60,8 +69,8 @@ export function findPublisher(topic: string): string | null {
 export function findMatchedTopics(filter: string, prefix: string): DownTopic[] | null {
   if (!isBelow(filter, prefix)) return null;
   const [first, second, ...rest] = filter.slice(prefix.length).split('/', 3);
-  if (first === '#') return [...downTopics];
+  if (first === '#') return [...unnamedDownTopics];
   // "profile/#" takes in its parent "profile"; nothing lies deeper.
   if (rest.length > 0 || (second !== undefined && second !== '#')) return [];
-  return downTopics.filter((topic) => first === '+' || first === topic);
+  return first === '+' ? [...unnamedDownTopics] : downTopics.filter((topic) => first === topic);
 }

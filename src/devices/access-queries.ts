@@ -1,13 +1,18 @@
 import { entryValues, insertEntryFrom, type Actor } from '../audit/entry.ts';
 import type { Sql } from '../db/sql.ts';
 
-/** The version of a device's token; `previous`: the token before it is accepted too. */
+/**
+ * The version of a device's token; `previous`: the token before it is accepted too. `secretId`: of which secret the
+ * token is that it used last; `newestSecretId`: the newest secret of the database, null where it knows none.
+ */
 export type Access = {
   deviceId: number;
   uuid: string;
   accountId: number;
   version: number;
   previous: boolean;
+  secretId: string;
+  newestSecretId: string | null;
 };
 
 type AccessRow = {
@@ -16,6 +21,8 @@ type AccessRow = {
   account_id: number;
   token_version: number;
   previous_token_accepted: boolean;
+  token_secret: string;
+  newest_secret: string | null;
 };
 
 /** By uuid; devices that do not exist, or whose account is disabled, are left out. */
@@ -23,7 +30,8 @@ export async function listAccess(db: Sql, uuids: string[]): Promise<Map<string, 
   const { rows } = await db.query<AccessRow>({
     name: 'devices-access',
     text: `
-      select d.id, d.uuid, d.account_id, d.token_version, d.previous_token_accepted
+      select d.id, d.uuid, d.account_id, d.token_version, d.previous_token_accepted, d.token_secret,
+             (select left(value, 8) from secret_check order by place limit 1) as newest_secret
         from device d
         join account a on a.id = d.account_id
        where d.uuid = any($1::uuid[]) and a.disabled_at is null`,
@@ -38,6 +46,8 @@ export async function listAccess(db: Sql, uuids: string[]): Promise<Map<string, 
         accountId: row.account_id,
         version: row.token_version,
         previous: row.previous_token_accepted,
+        secretId: row.token_secret,
+        newestSecretId: row.newest_secret,
       },
     ]),
   );
@@ -66,11 +76,30 @@ export async function retirePreviousToken(
   return rowCount === 1;
 }
 
+/** Devices showed a token of this secret; of one that is given twice the last counts. */
+export async function noteTokenSecrets(
+  db: Sql,
+  shown: readonly { deviceId: number; secretId: string }[],
+): Promise<void> {
+  const last = new Map(shown.map(({ deviceId, secretId }) => [deviceId, secretId]));
+  await db.query({
+    name: 'devices-note-token-secrets',
+    text: `
+      update device d
+         set token_secret = n.secret_id
+        from unnest($1::bigint[], $2::text[]) as n (device_id, secret_id)
+       where d.id = n.device_id and d.token_secret <> n.secret_id`,
+    values: [[...last.keys()], [...last.values()]],
+  });
+}
+
 export type TokenRotationInput = {
   accountId: number;
   uuid: string;
   /** The token before it works until the new one is first used. */
   keepPrevious: boolean;
+  /** Of which secret the new token is. */
+  secretId: string;
   actor: Actor;
   ts: number;
 };
@@ -78,7 +107,7 @@ export type TokenRotationInput = {
 /** The new version; null when the account has no such device. */
 export async function raiseTokenVersion(
   db: Sql,
-  { accountId, uuid, keepPrevious, actor, ts }: TokenRotationInput,
+  { accountId, uuid, keepPrevious, secretId, actor, ts }: TokenRotationInput,
 ): Promise<{ deviceId: number; version: number } | null> {
   const kind = keepPrevious ? 'device-token-rotated' : 'device-token-revoked';
   const details = { deviceAuthUuid: uuid };
@@ -86,12 +115,13 @@ export async function raiseTokenVersion(
     `
       with raised as (
         update device
-           set token_version = token_version + 1, previous_token_accepted = $3
+           set token_version = token_version + 1, previous_token_accepted = $3,
+               token_secret = case when $3 then token_secret else $4 end
          where uuid = $2 and account_id = $1
         returning id, account_id, token_version
-      ), audited as (${insertEntryFrom('raised', 4)})
+      ), audited as (${insertEntryFrom('raised', 5)})
       select id, token_version from raised`,
-    [accountId, uuid, keepPrevious, ...entryValues({ kind, actor, ts, details })],
+    [accountId, uuid, keepPrevious, secretId, ...entryValues({ kind, actor, ts, details })],
   );
   const [row] = rows;
   return row ? { deviceId: row.id, version: row.token_version } : null;

@@ -1,15 +1,16 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../lib/clock.ts';
+import { coalesce } from '../lib/coalesce.ts';
 import { isUuid } from '../lib/uuid.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { createAccessFinder } from './find-access.ts';
-import { retirePreviousToken } from './access-queries.ts';
+import { noteTokenSecrets, retirePreviousToken } from './access-queries.ts';
 import type { Access } from './access-queries.ts';
 import type { LoginWatch } from './login-watch.ts';
-import { bytesOfToken, isSameToken, isToken } from './token.ts';
+import { bytesOfToken, findTokenKey, isSameToken, isToken } from './token.ts';
 
 /** What a device shows: its uuid and its token. `address`: where it comes from, where that is known. */
 type DeviceCredentials = { username: string; password: string; address?: string | undefined };
@@ -18,6 +19,8 @@ export type DeviceAuthenticatorDeps = {
   db: Sql;
   /** What tokens are derived from, newest first. */
   keys: readonly Buffer[];
+  /** The secrets of these keys, in the same order. */
+  secretIds: readonly string[];
   bus: Bus;
   /** Whether the operator has shut the account out, as far as this process knows. */
   isDisabled?: (accountId: number) => boolean;
@@ -51,6 +54,16 @@ const retiredVersions = 8;
  */
 type Known = { readonly access: Access; token: Buffer | null };
 
+/** The token that let a device in: of which version, and of which secret. */
+type Opened = { which: 'newest' | 'previous'; secretId: string };
+
+type Opening = Omit<Access, 'deviceId' | 'accountId'>;
+
+const ofNoSecret = { secretId: '', newestSecretId: null };
+
+/** A device showed a token of this secret, which is another than before. */
+type Shown = { deviceId: number; secretId: string };
+
 /** Why nothing was opened; `unknown`: the uuid is no device's now, or its account is disabled. */
 type Refusal = { reason: 'wrong-token' | 'retired-token' | 'unknown'; accountId?: number };
 
@@ -59,12 +72,19 @@ type Refusal = { reason: 'wrong-token' | 'retired-token' | 'unknown'; accountId?
  * the bus tells of a change, or that it may have missed one.
  */
 export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): DeviceAuthenticator {
-  const { db, keys, bus, clock, maxRemembered = 100_000 } = deps;
+  const { db, keys, secretIds, bus, clock, maxRemembered = 100_000 } = deps;
   const { isDisabled = () => false, watch } = deps;
   const known = new LRUCache<string, Known>({ max: maxRemembered });
   const refusals = new LRUCache<string, Refusal & { untilTs: number }>({ max: maxRefusals });
   const finder = createAccessFinder(db, (access) => {
     known.set(access.uuid, { access, token: null });
+  });
+  // After a change of the secret ten thousand devices may come with their new tokens at once.
+  const noted = coalesce({
+    load: async (shown: Shown[]) => {
+      await noteTokenSecrets(db, shown);
+      return new Map<Shown, true>();
+    },
   });
 
   const unsubscribe = [
@@ -93,19 +113,21 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
     if (remembered) {
       const { access, token } = remembered;
       if (isDisabled(access.accountId)) return refuse({ reason: 'unknown' });
-      if (token && isSameToken(token, credentials.password)) return letIn(access, 'newest');
-      const which = whichToken(keys, access, credentials);
+      if (token && isSameToken(token, credentials.password))
+        return letIn(access, { which: 'newest', secretId: access.secretId });
+      const opened = openedBy(access, credentials);
       // With another token beside it, its use retires that one.
-      if (which && !access.previous) remembered.token = bytesOfToken(credentials.password);
-      if (which) return letIn(access, which);
+      if (opened && !access.previous && opened.secretId === access.secretId)
+        remembered.token = bytesOfToken(credentials.password);
+      if (opened) return letIn(access, opened);
     }
     const before = refusals.get(uuid);
     if (before && before.untilTs > clock()) return refuse(before);
 
     const access = await finder.find(uuid);
     // A device that does not exist costs the same arithmetic as one that does.
-    const shown = access ?? { uuid, version: 0, previous: false };
-    const opened = whichToken(keys, shown, credentials);
+    const shown = access ?? { uuid, version: 0, previous: false, ...ofNoSecret };
+    const opened = openedBy(shown, credentials);
     if (access && opened) return letIn(access, opened);
     const isOld = wasToken(keys, shown, credentials);
     const refusal: Refusal = access
@@ -117,21 +139,24 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
 
   function letIn(
     access: Access,
-    which: 'newest' | 'previous',
+    { which, secretId }: Opened,
   ): DeviceIdentity | Promise<DeviceIdentity> {
     const { deviceId, uuid, accountId } = access;
     watch?.letIn(access);
     const identity = { deviceId, uuid, accountId };
-    if (which === 'newest' && access.previous) return retire(access).then(() => identity);
-    return identity;
+    const retires = which === 'newest' && access.previous;
+    if (!retires && secretId === access.secretId) return identity;
+    return retire(access, { which, secretId }).then(() => identity);
   }
 
-  /** The new token was used: from now on the one before it opens nothing, and closes what it opened. */
-  async function retire(access: Access): Promise<void> {
+  /** A new token was used: from now on the one before it opens nothing, and closes what it opened. */
+  async function retire(access: Access, { which, secretId }: Opened): Promise<void> {
     const { deviceId, uuid } = access;
     try {
-      const retired = await retirePreviousToken(db, access, clock());
-      if (retired) bus.publish('access', { deviceId, uuid });
+      if (secretId !== access.secretId) await noted.find({ deviceId, secretId });
+      const retired =
+        which === 'newest' && access.previous && (await retirePreviousToken(db, access, clock()));
+      if (retired || secretId !== access.secretId) bus.publish('access', { deviceId, uuid });
     } catch (error) {
       // The token is right, whatever the store does: its next use retires the old one.
       if (!(error instanceof DomainError && error.code === 'unavailable')) throw error;
@@ -141,7 +166,11 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
   async function isStillAllowed(device: DeviceIdentity, credentials: DeviceCredentials) {
     const access = await finder.find(device.uuid);
     if (access?.deviceId !== device.deviceId) return false;
-    return whichToken(keys, access, credentials) !== null;
+    return openedBy(access, credentials) !== null;
+  }
+
+  function openedBy(access: Opening, credentials: DeviceCredentials): Opened | null {
+    return whichToken({ keys, secretIds }, access, credentials);
   }
 
   return {
@@ -151,14 +180,23 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
   };
 }
 
-/** Which of the device's tokens was shown; null when none that is accepted. */
+/**
+ * Which of the device's tokens was shown; null when none that is accepted. Once a device has shown a token of the
+ * newest secret, those of the secret before open nothing any more.
+ */
 function whichToken(
-  keys: readonly Buffer[],
-  { uuid, version, previous }: Pick<Access, 'uuid' | 'version' | 'previous'>,
+  { keys, secretIds }: Pick<DeviceAuthenticatorDeps, 'keys' | 'secretIds'>,
+  access: Opening,
   { password }: DeviceCredentials,
-): 'newest' | 'previous' | null {
-  if (isToken(keys, uuid, version, password)) return 'newest';
-  return previous && isToken(keys, uuid, version - 1, password) ? 'previous' : null;
+): Opened | null {
+  const { uuid, version, previous } = access;
+  const isMoved = access.secretId === access.newestSecretId;
+  const find = (which: Opened['which'], ofVersion: number): Opened | null => {
+    const secretId = secretIds[findTokenKey(keys, uuid, ofVersion, password)];
+    if (secretId === undefined || (isMoved && secretId !== access.secretId)) return null;
+    return { which, secretId };
+  };
+  return find('newest', version) ?? (previous ? find('previous', version - 1) : null);
 }
 
 /** Whether it is one of the device's tokens before those that are accepted. */

@@ -98,7 +98,7 @@ async function checkSizes(
 }
 
 async function prepare(
-  { listConnectors, newUuid }: RegisterDeviceDeps,
+  { secretId, listConnectors, newUuid }: RegisterDeviceDeps,
   registrations: readonly NewRegistration[],
   by: DoneBy,
 ): Promise<NewDevice[]> {
@@ -109,7 +109,8 @@ async function prepare(
     const path = `/devices/${index}/protocol`;
     const { id: connectorId } = pickAsked(connectors, uuid, asked, path);
     const configuration = JSON.stringify(one);
-    devices.push({ uuid, connectorId, configuration, name: nameOf(one), labels, ...by });
+    const name = nameOf(one);
+    devices.push({ uuid, connectorId, configuration, name, labels, secretId, ...by });
   });
   return devices;
 }

@@ -12,6 +12,8 @@ export type NewDevice = {
   configuration: string;
   name: string;
   labels: readonly string[];
+  /** Of which secret its token is. */
+  secretId: string;
   actor: Actor;
   ts: number;
 };
@@ -45,14 +47,15 @@ export async function insertDevices(
                 or u.registrations + $6 <= ${limitOf('$1', 'devicesPerDay', '$8')})
         returning account_id
       ), added as (
-        insert into device (uuid, account_id, connector_id, configuration, name, labels)
+        insert into device (uuid, account_id, connector_id, configuration, name, labels, token_secret)
         select n.uuid, account_id, n.connector_id, n.configuration::json, n.name,
-               array(select json_array_elements_text(n.labels))
+               array(select json_array_elements_text(n.labels)), n.secret_id
           from counted
-         cross join unnest($2::uuid[], $3::integer[], $4::text[], $5::text[], $9::json[])
-            as n (uuid, connector_id, configuration, name, labels)
+         cross join unnest($2::uuid[], $3::integer[], $4::text[], $5::text[], $9::json[],
+                           $10::text[])
+            as n (uuid, connector_id, configuration, name, labels, secret_id)
         returning id, created_at
-      ), audited as (${insertEntriesFrom('counted', 10)})
+      ), audited as (${insertEntriesFrom('counted', 11)})
       insert into device_state (device_id, state_at)
       select id, created_at from added`,
     values: [
@@ -65,6 +68,7 @@ export async function insertDevices(
       devices,
       devicesPerDay,
       added.map(({ labels }) => JSON.stringify(labels)),
+      added.map(({ secretId }) => secretId),
       ...entriesValues(added.map(toEntry)),
     ],
   });

@@ -22,6 +22,8 @@ export type RegisterDeviceDeps = {
   bus: Pick<Bus, 'publish'>;
   /** What device tokens are derived from, newest first. */
   keys: readonly Buffer[];
+  /** The secret of the newest key. */
+  secretId: string;
   /** Where devices connect; asked at each registration. */
   listConnectors: () => readonly ConnectorAddress[];
   quotas: QuotaSettings;
@@ -35,7 +37,7 @@ export type Registered = { uuid: string; connectorId: number };
 
 /** Registers a device, within the account's quotas. */
 export function registerRoute(deps: RegisterDeviceDeps): Route {
-  const { db, bus, listConnectors, quotas, limitsOf, newUuid } = deps;
+  const { db, bus, secretId, listConnectors, quotas, limitsOf, newUuid } = deps;
   const registerDevice = createRegistration(db, quotas);
   const inTurn = createInTurn(2);
   return defineRoute({
@@ -68,7 +70,8 @@ export function registerRoute(deps: RegisterDeviceDeps): Route {
           const connectorId = pickAsked(listConnectors(), uuid, asked).id;
           const configuration = JSON.stringify(body);
           const by = doneBy(account, request);
-          const device = { uuid, connectorId, configuration, name: nameOf(body), labels, ...by };
+          const name = nameOf(body);
+          const device = { uuid, connectorId, configuration, name, labels, secretId, ...by };
           const made = { uuid, connectorId, timestamp: request.now() };
           if (!keep) {
             await registerDevice(accountId, device);

@@ -13,13 +13,13 @@ import { deriveToken } from './token.ts';
 /** The new version of the token, and when it was made. */
 type Rotated = { version: number; timestamp: number };
 
-export type TokenRouteDeps = { db: Database; bus: Bus; keys: readonly Buffer[] };
+export type TokenRouteDeps = { db: Database; bus: Bus; keys: readonly Buffer[]; secretId: string };
 
 /**
  * Gives a device a new token. The old one works until the new one is first used, so that a device
  * can be told of it by the old way; with `revoke` it is retired at once.
  */
-export function tokenRoute({ db, bus, keys }: TokenRouteDeps): Route {
+export function tokenRoute({ db, bus, keys, secretId }: TokenRouteDeps): Route {
   return defineRoute({
     name: 'rotateDeviceToken',
     scope: 'devices:write',
@@ -42,6 +42,7 @@ export function tokenRoute({ db, bus, keys }: TokenRouteDeps): Route {
             accountId: account.accountId,
             uuid,
             keepPrevious: !body.revoke,
+            secretId,
             ...doneBy(account, request),
           });
           if (!raised) throw noSuchDevice();

@@ -22,13 +22,23 @@ export function isToken(
   version: number,
   token: string,
 ): boolean {
+  return findTokenKey(keys, uuid, version, token) >= 0;
+}
+
+/** The place of the key under which `token` is that of the device at this version; -1: none. In constant time. */
+export function findTokenKey(
+  keys: readonly Buffer[],
+  uuid: string,
+  version: number,
+  token: string,
+): number {
   const given = Buffer.alloc(tokenLength);
   given.write(token);
-  let same = false;
-  for (const key of keys) {
-    if (timingSafeEqual(Buffer.from(derive(key, uuid, version)), given)) same = true;
+  let found = -1;
+  for (const [place, key] of keys.entries()) {
+    if (timingSafeEqual(Buffer.from(derive(key, uuid, version)), given)) found = place;
   }
-  return same && token.length === tokenLength;
+  return token.length === tokenLength ? found : -1;
 }
 
 /** A token that `isToken` found right, to be compared by `isSameToken`. */

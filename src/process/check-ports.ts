@@ -27,8 +27,8 @@ export async function checkPorts(config: Config): Promise<void> {
 
 /** What this process listens on. */
 function listListeners(config: Config): Listener[] {
-  const { role, connectors, httpListen, mqttListen, mqttsListen, metricsListen, healthListen } =
-    config;
+  const { role, connectors, httpListen, mqttListen, mqttsListen, webSocketListen } = config;
+  const { metricsListen, healthListen } = config;
   const own = role.name === 'connector' ? connectors.find(({ id }) => id === role.id) : null;
   const isHttpOnly = own?.kind === 'http';
   const http = role.name === 'connector' && !isHttpOnly ? null : httpListen;
@@ -38,6 +38,7 @@ function listListeners(config: Config): Listener[] {
     ['HTTP_PORT', 'HTTP_HOST', http],
     ['MQTT_PORT', 'MQTT_HOST', mqtt],
     ['MQTTS_PORT', 'MQTT_HOST', mqtts],
+    ['MQTT_WS_PORT', 'MQTT_HOST', own?.kind === 'mqtt' ? webSocketListen : null],
     ['METRICS_PORT', 'METRICS_HOST', metricsListen],
     ['HEALTH_PORT', 'HEALTH_HOST', healthListen],
   ];

@@ -3,19 +3,22 @@ export type Addresses = {
   http?: ListenAddress;
   mqtt?: ListenAddress;
   mqtts?: ListenAddress;
+  /** Of a connector process; others have it where HTTP is. */
+  webSocket?: ListenAddress;
   metrics?: ListenAddress;
   health?: ListenAddress;
 };
 
 /** Where the service listens and what to try next, for people. */
 export function describeReady(
-  { http, mqtt, mqtts, metrics, health }: Addresses,
+  { http, mqtt, mqtts, webSocket, metrics, health }: Addresses,
   hasConsole = false,
 ): string[] {
   const listens = [
     http && `HTTP on ${at(http)}`,
     mqtt && `MQTT on ${at(mqtt)}`,
     mqtts && `MQTT over TLS on ${at(mqtts)}`,
+    webSocket && `MQTT over WebSocket on ${at(webSocket)}`,
     metrics && `metrics on ${at(metrics)}`,
     health && `health on ${at(health)}`,
   ].filter((line) => line !== undefined);

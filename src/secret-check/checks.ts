@@ -16,6 +16,16 @@ export function isAllowed(checks: string[], given: GivenChecks, isInUse: boolean
 }
 
 /**
+ * The check values that a start would end although the database keeps them: those of a change that it finishes, as its
+ * secret is the newest and comes without SECRET_PREVIOUS.
+ */
+export function endedChecks(checks: string[], { current, previous }: GivenChecks): string[] {
+  if (current === null) return [];
+  const kept = nextChecks(checks, current, previous);
+  return checks.includes(current) ? checks.filter((check) => !kept.includes(check)) : [];
+}
+
+/**
  * The check values that the database is to keep for a process that was allowed, newest first. The one
  * before the newest stays for as long as some process still starts with SECRET_PREVIOUS; the first
  * that starts with the newest alone ends the change.

@@ -2,8 +2,8 @@ import type { Config } from '../config/config.ts';
 import type { Sql } from '../db/sql.ts';
 import { deriveSecretCheck } from '../config/keys.ts';
 import { findOwnSecret } from '../config/secret.ts';
-import { isAllowed, isKnown, type GivenChecks } from './checks.ts';
-import { countDependents, listChecks, type Dependents } from './queries.ts';
+import { endedChecks, isAllowed, isKnown, type GivenChecks } from './checks.ts';
+import { countDependents, countTokensOf, listChecks, type Dependents } from './queries.ts';
 
 /** Where a process has its secret from. */
 export type SecretConfig = Pick<Config, 'secret' | 'secretPlace' | 'previousSecret' | 'dataDir'>;
@@ -20,6 +20,8 @@ export type Examined = GivenChecks & {
   isOwnKnown: boolean;
   /** null where it was not counted: the secret is known. */
   dependents: Dependents | null;
+  /** Devices that would be shut out, as this start ends a change of the secret and they have no new token yet. */
+  left: number;
 };
 
 /** Looks at the secret and at the database; makes and changes nothing. Throws a StartError. */
@@ -29,22 +31,26 @@ export async function examineSecret(sql: Sql, config: SecretConfig): Promise<Exa
   const previous = config.previousSecret === null ? null : deriveSecretCheck(config.previousSecret);
   const given = { current, previous };
   const checks = await listChecks(sql);
-  if (isKnown(checks, given))
+  if (isKnown(checks, given)) {
+    const left = await countTokensOf(sql, endedChecks(checks, given));
     return {
       ...given,
       secret,
       checks,
       isKnown: true,
-      isAllowed: true,
+      isAllowed: left === 0,
       isOwnKnown: false,
       dependents: null,
+      left,
     };
+  }
   // This counts all devices, which is slow where there are many: not at every start.
   const dependents = await countDependents(sql);
   const isInUse = dependents.devices + dependents.sessions > 0;
   const allowed = isAllowed(checks, given, isInUse);
   const isOwnKnown = !allowed && checks.includes(await findOwnCheck(config));
-  return { ...given, secret, checks, isKnown: false, isAllowed: allowed, isOwnKnown, dependents };
+  const found = { ...given, secret, checks, isOwnKnown, dependents };
+  return { ...found, isKnown: false, isAllowed: allowed, left: 0 };
 }
 
 /** Of a secret that lies there unused; empty where none does, or it cannot be read. */

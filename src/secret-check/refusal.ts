@@ -4,10 +4,11 @@ import type { Dependents } from './queries.ts';
 
 /** Where the secret was looked for, what is wrong, what to restore, and the command to accept another one. */
 export function describeRefusal(
-  examined: Pick<Examined, 'secret' | 'previous' | 'checks' | 'isOwnKnown' | 'dependents'>,
+  examined: Pick<Examined, 'secret' | 'previous' | 'checks' | 'isOwnKnown' | 'dependents' | 'left'>,
   config: Pick<SecretConfig, 'secret' | 'secretPlace' | 'dataDir'>,
 ): string[] {
   const { secretPlace: place } = config;
+  if (examined.left > 0) return describeLeft(examined.left, place);
   const isMissing = examined.secret === null;
   return [
     `${place}: ${isMissing ? missing : other}${previousToo(examined)}`,
@@ -16,6 +17,16 @@ export function describeRefusal(
     isMissing
       ? 'If it is lost for good: `npm run secret -- accept` makes a new one, after saying what ends.'
       : 'To change it, give the earlier one as SECRET_PREVIOUS. If that is lost for good: `npm run secret -- accept` takes this one, after saying what ends.',
+  ];
+}
+
+/** A change of the secret would end before every device has its new token. */
+function describeLeft(left: number, place: string): string[] {
+  const devices = count(left, 'device');
+  return [
+    `${place}: ${devices} still ${left === 1 ? 'has' : 'have'} a token of the secret before this one, and would be shut out.`,
+    'Set SECRET_PREVIOUS (or SECRET_PREVIOUS_FILE) to that secret again until they have logged in with a new token. `npm run secret -- status` counts them.',
+    'To go on without them: `npm run secret -- accept`, after saying what ends.',
   ];
 }
 
@@ -44,6 +55,6 @@ function howToRestore({ secret, secretPlace }: Pick<SecretConfig, 'secret' | 'se
   return `put ${secretPlace} back from a backup (what \`npm run backup\` makes holds it as "secret"), or set SECRET or SECRET_FILE where that is how it was given.`;
 }
 
-function count(number: number, noun: string): string {
+export function count(number: number, noun: string): string {
   return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
 }

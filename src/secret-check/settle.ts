@@ -1,11 +1,11 @@
 import type { Database } from '../db/database.ts';
-import { deriveSecretCheck } from '../config/keys.ts';
+import { deriveSecretCheck, secretIdOf } from '../config/keys.ts';
 import { readOrMakeSecret } from '../config/secret.ts';
 import type { Log } from '../log/logger.ts';
 import { StartError } from '../start-error.ts';
 import { nextChecks } from './checks.ts';
 import { examineSecret, type Examined, type SecretConfig } from './examine.ts';
-import { lockChecks, replaceChecks } from './queries.ts';
+import { lockChecks, noteUnknown, replaceChecks } from './queries.ts';
 import { describeRefusal } from './refusal.ts';
 
 export type SecretLog = Pick<Log, 'info' | 'warn'>;
@@ -28,6 +28,9 @@ export async function settleSecret(
     const secret = examined.secret ?? (await readOrMakeSecret(config.dataDir));
     const next = nextChecks(examined.checks, deriveSecretCheck(secret), examined.previous);
     if (next.join() !== examined.checks.join()) await replaceChecks(tx, next);
+    // A database of 0.1.0: its devices have tokens of the secret that it is noted with, the older one of two.
+    const [oldest] = next.slice(-1);
+    if (examined.checks.length === 0 && oldest) await noteUnknown(tx, secretIdOf(oldest));
     return { secret, examined, next };
   });
   tell(log, config.secretPlace, examined, next);

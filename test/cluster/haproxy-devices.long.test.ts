@@ -1,7 +1,9 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
+import { connectAsync, type MqttClient } from 'mqtt';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { ConnectorSettings } from '../../src/config/settings.ts';
+import type { ServiceProcess } from '../faults/service-process.ts';
 import { faultsOf, judge, noFaults } from '../faults/verdict.ts';
 import { startHandOvers } from '../faults/watch/hand-overs.ts';
 import { configuration, openApp, type App, type Registration } from '../journeys/app.ts';
@@ -84,8 +86,48 @@ describe.skipIf(haproxyProgram === null || !hasRedis)(
       const { handOvers, ...wrong } = await profiles.judge();
       expect(wrong).toEqual({ sentEarly: 0, unsent: 0, uncurrent: 0, stuck: 0 });
       expect(handOvers).toBeGreaterThan(0);
-      const servers = Object.values(await haproxy.servers());
-      for (const { sessions } of servers) expect(sessions).toBeGreaterThan(0);
+      const servers = Object.entries(await haproxy.servers());
+      for (const [name, { sessions }] of servers)
+        if (!name.startsWith('ws-')) expect(sessions, name).toBeGreaterThan(0);
+    });
+
+    test('MQTT over a WebSocket goes to any connector of MQTT', async () => {
+      const { deviceAuthUuid: uuid, deviceAuthToken: token } = device;
+      const open = async (place: number) => {
+        const client = await connectAsync(`${haproxy.url.replace('http', 'ws')}/mqtt`, {
+          username: uuid,
+          password: token,
+          clientId: `browser-${place}`,
+          reconnectPeriod: 0,
+        });
+        closing.push(() => client.endAsync(true));
+        return client;
+      };
+      const clients = [await open(1), await open(2)];
+      for (const [place, client] of clients.entries()) {
+        const payload = JSON.stringify({ sId: '0x02', val: 7_000 + place, ts: Date.now() });
+        await client.publishAsync(`devices/${uuid}/up/measurements`, payload, { qos: 1 });
+      }
+      expect(await listValues()).toEqual(expect.arrayContaining([7_000, 7_001]));
+      const known = await haproxy.servers();
+      for (const name of ['ws-1', 'ws-2'])
+        expect(known[name]).toMatchObject({ status: 'UP', sessions: 1 });
+      // What else a browser asks for is the API's, and a connector has nothing of it.
+      expect((await fetch(`${haproxy.url}/v2/status`)).status).toBe(200);
+      const [connector] = installation.connectors as [ServiceProcess];
+      const own = `http://127.0.0.1:${connector.webSocketPort}`;
+      expect((await fetch(`${own}/v2/status`)).status).toBe(404);
+      expect((await fetch(`${own}/mqtt`)).status).toBe(404);
+      expect(connector.log()).toMatch(/"webSocket":\{[^}]*"port":\d+\}/);
+      // One that is killed cuts its devices off, and they find another one.
+      const cut = Promise.race(clients.map((client) => nextClose(client)));
+      await connector.kill();
+      await cut;
+      const again = await open(3);
+      const payload = JSON.stringify({ sId: '0x02', val: 7_002, ts: Date.now() });
+      await again.publishAsync(`devices/${uuid}/up/measurements`, payload, { qos: 1 });
+      expect(await listValues()).toContain(7_002);
+      await connector.start();
     });
 
     const path = (topic = 'measurements') => `/devices/${device.deviceAuthUuid}/up/${topic}`;
@@ -155,6 +197,9 @@ describe.skipIf(haproxyProgram === null || !hasRedis)(
     });
   },
 );
+
+const nextClose = (client: MqttClient) =>
+  new Promise<void>((resolve) => client.once('close', () => resolve()));
 
 /** Writes it, and gives what was said until the connection ended or was silent for a second. */
 async function talk(url: string, text: string): Promise<string> {

@@ -44,6 +44,10 @@ export async function startShippedHaproxy(
       ({ mqttPort: port, healthPort }, index) =>
         [`connector-${index + 1}`, `127.0.0.1:${port} port ${healthPort}`] as const,
     ),
+    ...connectors.map(
+      ({ webSocketPort: port, healthPort }, index) =>
+        [`ws-${index + 1}`, `127.0.0.1:${port} port ${healthPort}`] as const,
+    ),
     ...uplinks.map(
       ({ url, healthPort }, index) =>
         [`connector-${index + 4}`, `${new URL(url).host} port ${healthPort}`] as const,
@@ -75,7 +79,7 @@ function place(config: string, { httpPort, mqttPort, servers }: Places): string 
   replace('bind :1883\n', `bind 127.0.0.1:${mqttPort}\n`);
   replace('maxconn 200000\n', 'maxconn 1000\n');
   const found = new Set<string>();
-  config = config.replaceAll(/^ *server (\S+) \1:\d+\n/gm, (_line, name: string) => {
+  config = config.replaceAll(/^ *server (\S+) [\w-]+:\d+\n/gm, (_line, name: string) => {
     const address = servers.get(name);
     found.add(name);
     return address === undefined ? '' : `  server ${name} ${address}\n`;

@@ -52,6 +52,7 @@ describe('settings', () => {
       httpListen: { port: 8080 },
       mqttListen: { port: 1883 },
       mqttsListen: null,
+      webSocketListen: null,
       metricsListen: null,
       databaseUrl: null,
       secret: null,
@@ -66,6 +67,13 @@ describe('settings', () => {
     expect(await refusal({ MQTT_PORT: 'none' })).toEqual([
       'MQTT_PORT: expected a port, 0 to 65535, or off, got "none".',
     ]);
+  });
+
+  it('let connector processes take WebSockets', async () => {
+    const variables = { MQTT_WS_PORT: '8082', MQTT_HOST: '127.0.0.1' };
+    expect(await loadConfig(variables)).toMatchObject({
+      webSocketListen: { host: '127.0.0.1', port: 8082 },
+    });
   });
 
   it('count an empty variable as absent', async () => {

@@ -5,11 +5,12 @@ const first = 'a'.repeat(48);
 const second = 'b'.repeat(48);
 
 it('gives every use a key of its own, the same each time', () => {
-  const keys = deriveKeys(first);
+  const { secretIds, ...keys } = deriveKeys(first);
   const all = Object.values(keys).flat();
   expect(new Set(all.map((key) => key.toString('hex'))).size).toBe(all.length);
   expect(all.every((key) => key.length === 32)).toBe(true);
-  expect(deriveKeys(first)).toEqual(keys);
+  expect(deriveKeys(first)).toEqual({ ...keys, secretIds });
+  expect(secretIds).toEqual([deriveSecretCheck(first).slice(0, 8)]);
 });
 
 it('keeps the keys of the previous secret behind the new ones', () => {

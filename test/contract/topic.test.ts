@@ -10,6 +10,9 @@ describe('what a filter takes in', () => {
     ['+', all],
     ['+/#', all],
     ['profile', ['profile']],
+    // A credential: sent to who names it.
+    ['token', ['token']],
+    ['token/#', ['token']],
     ['profile/#', ['profile']],
     ['profile/+', []],
     ['profile/', []],

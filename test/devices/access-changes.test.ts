@@ -3,7 +3,7 @@ import type { Sql } from '../../src/db/sql.ts';
 import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
 import { createDeviceIdentifier } from '../../src/devices/identify.ts';
 import { deriveToken } from '../../src/devices/token.ts';
-import { type App, keys, startApp } from './app.ts';
+import { type App, keys, secretIds, startApp } from './app.ts';
 import { credentials, type Door, openDoor } from './door.ts';
 
 let app: App;
@@ -56,6 +56,7 @@ describe('a change that another process made', () => {
     const slowAuthenticator = createDeviceAuthenticator({
       db: slow,
       keys,
+      secretIds,
       bus: app.bus,
       clock: Date.now,
     });

@@ -24,7 +24,9 @@ import { monotonicClock } from '../../src/lib/clock.ts';
 
 export type App = Awaited<ReturnType<typeof startApp>>;
 
-export const keys = deriveKeys('a secret of the tests, long enough to be one').deviceTokens;
+export const { deviceTokens: keys, secretIds } = deriveKeys(
+  'a secret of the tests, long enough to be one',
+);
 
 export const connectors = [
   {
@@ -128,6 +130,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       db,
       bus,
       keys,
+      secretId: secretIds[0] ?? '',
       listConnectors: () => connectors,
       removeDevice: (...device) => removal.removeDevice(...device),
       findNewest,

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { deriveToken } from '../../src/devices/token.ts';
-import { type App, keys, startApp } from './app.ts';
+import { type App, keys, secretIds, startApp } from './app.ts';
 import { credentials, type Door, openDoor } from './door.ts';
 
 let app: App;
@@ -91,13 +91,13 @@ describe('credentials', () => {
   test('of ten thousand devices at once are looked up in a few queries', async () => {
     const { rows } = await app.db.query<{ uuid: string }>(
       `with made as (
-         insert into device (account_id, connector_id, configuration)
-         select $1, 1, '{}' from generate_series(1, 10000) returning id, uuid
+         insert into device (account_id, connector_id, configuration, token_secret)
+         select $1, 1, '{}', $2 from generate_series(1, 10000) returning id, uuid
        ), state as (
          insert into device_state (device_id) select id from made
        )
        select uuid from made`,
-      [Number(token)],
+      [Number(token), secretIds[0]],
     );
     const answers = await Promise.all(
       rows.map(({ uuid }) =>

@@ -1,7 +1,7 @@
 import { openDatabase } from '../../src/db/database.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
-import { type App, keys } from './app.ts';
+import { type App, keys, secretIds } from './app.ts';
 
 export type Door = ReturnType<typeof openDoor>;
 export type Device = Awaited<ReturnType<App['device']>>;
@@ -33,6 +33,7 @@ export function openDoor(app: App, token: string, maxRemembered?: number) {
   const authenticator = createDeviceAuthenticator({
     db,
     keys,
+    secretIds,
     bus: app.bus,
     isDisabled,
     clock,

@@ -3,7 +3,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
 import { startLoginWatch, type RunningLoginWatch } from '../../src/devices/login-watch.ts';
 import { forgetRefusedLogins } from '../../src/devices/refused-login-queries.ts';
-import { type App, keys, startApp } from './app.ts';
+import { type App, keys, secretIds, startApp } from './app.ts';
 import type { Device } from './door.ts';
 
 type Refused = { reason: string; address?: string; count: number; firstTs: number };
@@ -36,7 +36,7 @@ function openProcess() {
   const clock = () => nowTs;
   const onError = (error: unknown) => void errors.push(error);
   const one = startLoginWatch({ db, clock, onError, intervalMs: 5_000_000 });
-  const deps = { db, keys, bus, clock, watch: one };
+  const deps = { db, keys, secretIds, bus, clock, watch: one };
   return { watch: one, authenticator: createDeviceAuthenticator(deps) };
 }
 

@@ -30,6 +30,7 @@ describe.each(databaseKinds)('registrations that come at once, on %s', (kind) =>
     configuration,
     name: 'probe',
     labels: [],
+    secretId: 'a secret',
     actor: operator,
     ts: 1_700_000_000_000,
   });

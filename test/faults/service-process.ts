@@ -14,6 +14,8 @@ const project = new URL('../..', import.meta.url).pathname;
 export type ServiceProcess = {
   url: string;
   mqttPort: number;
+  /** Of MQTT over a WebSocket, where the process is a connector. */
+  webSocketPort: number;
   /** Where /livez and /readyz are answered, whatever the process runs. */
   healthPort: number;
   pid(): number;
@@ -41,7 +43,7 @@ export type ServiceProcessOptions = {
 
 export async function prepareService(options: ServiceProcessOptions): Promise<ServiceProcess> {
   const [httpPort, mqttPort] = [await findFreePort(), await findFreePort()];
-  const healthPort = await findFreePort();
+  const [healthPort, webSocketPort] = [await findFreePort(), await findFreePort()];
   const url = `http://127.0.0.1:${httpPort}`;
   const env = {
     PATH: process.env['PATH'] ?? '',
@@ -49,6 +51,7 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
     HTTP_PORT: String(httpPort),
     MQTT_HOST: '127.0.0.1',
     MQTT_PORT: String(mqttPort),
+    MQTT_WS_PORT: String(webSocketPort),
     HEALTH_PORT: String(healthPort),
     PUBLIC_HOST: '127.0.0.1',
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
@@ -69,6 +72,7 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
   return {
     url,
     mqttPort,
+    webSocketPort,
     healthPort,
     pid: () => child?.pid ?? 0,
     async start() {

@@ -74,6 +74,10 @@ describe.each(databaseKinds)('processes on one database on %s', options, (kind) 
     await restart(other, second, first);
     await expectOpen();
 
+    // The device has no new token yet: the operator has to say that it may be shut out.
+    await processes[one]?.stop();
+    expect(await programs.expectRefusal(withSecret(second))).toContain('1 device still has');
+    await programs.runSecret(withSecret(second), ['accept'], 'yes\n');
     await restart(one, second);
     expect(await noted()).toEqual([deriveSecretCheck(second)]);
     // One that is behind begins nothing anew.

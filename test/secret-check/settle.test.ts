@@ -120,6 +120,12 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
       { value: deriveSecretCheck(second), noted_at: expect.any(Number) as number },
       before,
     ]);
+    // Not before the device has a token of the new one; a start that is refused changes nothing.
+    await expect(settle(given(second))).rejects.toThrow('1 device still has a token of the secret');
+    expect(await noted()).toEqual([second, first].map(deriveSecretCheck));
+    await database.db.query('update device set token_secret = $1', [
+      deriveSecretCheck(second).slice(0, 8),
+    ]);
     await settle(given(second));
     expect(await noted()).toEqual([deriveSecretCheck(second)]);
     expect(lines.map((line) => line.replace(/;.*/, ''))).toEqual([

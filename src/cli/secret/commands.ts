@@ -1,9 +1,9 @@
 import { listAccountIds } from '../../accounts/list-accounts.ts';
 import type { Config } from '../../config/config.ts';
-import { acceptSecret } from '../../secret-check/accept.ts';
+import { acceptSecret, endChange } from '../../secret-check/accept.ts';
 import { examineSecret, type Examined } from '../../secret-check/examine.ts';
-import { countDependents, type Dependents } from '../../secret-check/queries.ts';
-import { describeDependents, describeRefusal } from '../../secret-check/refusal.ts';
+import { countDependents, countTokensOf, type Dependents } from '../../secret-check/queries.ts';
+import { count, describeDependents, describeRefusal } from '../../secret-check/refusal.ts';
 import type { Tools } from '../account/open.ts';
 
 type Dialogue = { say(line: string): void; confirm(): Promise<boolean> };
@@ -14,7 +14,7 @@ export type SecretCommand = (tools: Tools, config: Config, dialogue: Dialogue) =
 export const status: SecretCommand = async ({ db }, config, { say }) => {
   const examined = await examineSecret(db, config);
   const lines = examined.isAllowed
-    ? [describeAllowed(examined, config)]
+    ? [describeAllowed(examined, config), ...(await describeChange(db, examined))]
     : describeRefusal(examined, config);
   for (const line of lines) say(line);
   return examined.isAllowed ? 0 : 1;
@@ -28,6 +28,17 @@ export const accept: SecretCommand = async (tools, config, { say, confirm }) => 
     say('There is nothing to accept.');
     return 0;
   }
+  if (examined.left > 0 && examined.current !== null) {
+    say(`${place}: ends the change of the secret.`);
+    say(
+      `It ends the tokens of ${count(examined.left, 'device')}, and sessions of the secret before.`,
+    );
+    say('Each needs a new token (POST /v2/devices/{deviceAuthUuid}/token).');
+    if (!(await confirm())) return nothingChanged(say);
+    await endChange(tools.db, examined.current);
+    say('Accepted. Start every process with this secret alone.');
+    return 0;
+  }
   const dependents = await countAll(tools, config);
   say(
     examined.secret === null
@@ -37,10 +48,7 @@ export const accept: SecretCommand = async (tools, config, { say, confirm }) => 
   say(`It ends the tokens of ${describeDependents(dependents)}: every device needs a new token`);
   say('(POST /v2/devices/{deviceAuthUuid}/token), everybody has to log in again.');
   say('Where the earlier secret still exists, restore it instead.');
-  if (!(await confirm())) {
-    say('Nothing was changed: expected yes.');
-    return 1;
-  }
+  if (!(await confirm())) return nothingChanged(say);
   const { made } = await acceptSecret(tools.db, config);
   await endRedisSessions(tools, config);
   say(made ? `Accepted. Made ${place}: keep a copy of it.` : 'Accepted.');
@@ -49,6 +57,24 @@ export const accept: SecretCommand = async (tools, config, { say, confirm }) => 
   );
   return 0;
 };
+
+function nothingChanged(say: Dialogue['say']): number {
+  say('Nothing was changed: expected yes.');
+  return 1;
+}
+
+/** How far a change of the secret is; nothing where none is under way. */
+async function describeChange(db: Tools['db'], { checks }: Examined): Promise<string[]> {
+  if (checks.length < 2) return [];
+  const { devices } = await countDependents(db);
+  const left = await countTokensOf(db, checks.slice(1));
+  const those = `${left.toLocaleString('en')} of ${count(devices, 'device')}`;
+  return [
+    left === 0
+      ? 'A change is under way, and every device has a token of the new one: SECRET_PREVIOUS can be left out.'
+      : `A change is under way: ${those} still ${left === 1 ? 'has' : 'have'} a token of the secret before.`,
+  ];
+}
 
 function describeAllowed(examined: Examined, { secretPlace }: Config): string {
   const { checks, current } = examined;

@@ -30,3 +30,6 @@ export const PollAnswer = z.object({
 /** What arrives on `down/profile` and `down/errors`. */
 export const ReceivedProfile = z.object({ pId: z.string() });
 export const ErrorMessage = z.object({ reason: z.string(), message: z.string() });
+
+/** What arrives on `down/token`. */
+export const NewToken = z.object({ deviceAuthToken: z.string() });

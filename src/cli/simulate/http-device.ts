@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { PollAnswer, type RegistrationAnswer } from './answers.ts';
+import { NewToken, PollAnswer, type RegistrationAnswer } from './answers.ts';
 import { createBehaviour, type DeviceOptions, type SimulatedDevice } from './device.ts';
 import { createTransport, type Reply } from './exchange.ts';
 
@@ -7,6 +7,7 @@ import { createTransport, type Reply } from './exchange.ts';
 const connections = 2;
 const pollSeconds = 25;
 const retryMs = 500;
+const topics = 'profile,configuration,state,display,errors,token';
 
 /** Sends over HTTP, one message after the other, and waits for its messages with long polls. Throws when not let in. */
 export async function connectHttpDevice(options: DeviceOptions): Promise<SimulatedDevice> {
@@ -52,10 +53,16 @@ export async function connectHttpDevice(options: DeviceOptions): Promise<Simulat
 
   async function poll(): Promise<void> {
     for (let after = ''; ;) {
-      const { text } = await insist('GET', `down?wait=${pollSeconds}&after=${after}`);
+      const { text } = await insist(
+        'GET',
+        `down?wait=${pollSeconds}&topics=${topics}&after=${after}`,
+      );
       const answer = PollAnswer.parse(JSON.parse(text));
       ({ after } = answer);
-      for (const { topic, payload } of answer.messages) hear(topic, payload);
+      for (const { topic, payload } of answer.messages)
+        if (topic === 'token')
+          headers.Authorization = `Bearer ${NewToken.parse(payload).deviceAuthToken}`;
+        else hear(topic, payload);
     }
   }
 

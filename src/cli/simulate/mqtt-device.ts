@@ -1,5 +1,5 @@
-import mqtt from 'mqtt';
-import type { RegistrationAnswer } from './answers.ts';
+import mqtt, { type IClientOptions, type MqttClient } from 'mqtt';
+import { NewToken, type RegistrationAnswer } from './answers.ts';
 import { createBehaviour, type DeviceOptions, type SimulatedDevice } from './device.ts';
 
 const connectTimeoutMs = 30_000;
@@ -8,34 +8,64 @@ const connectTimeoutMs = 30_000;
 export async function connectMqttDevice(options: DeviceOptions): Promise<SimulatedDevice> {
   const { registration, protocol, tally, index } = options;
   const uuid = registration.deviceAuthUuid;
-  const client = await mqtt.connectAsync(
-    addressOf(registration),
-    {
+  let isOver = false;
+  let client = await connect(registration.deviceAuthToken);
+  let moved: Promise<void> = Promise.resolve();
+  const send = async (topic: string, payload: string): Promise<void> => {
+    await moved;
+    await client.publishAsync(`devices/${uuid}/up/${topic}`, payload, { qos: 1 });
+  };
+  const { hear, ...behaviour } = createBehaviour(options, send);
+  await listen();
+
+  function connect(password: string): Promise<MqttClient> {
+    const how: IClientOptions = {
       username: uuid,
-      password: registration.deviceAuthToken,
+      password,
       clientId: `simulator-${index + 1}`,
       protocolVersion: protocol === 'mqtt5' ? 5 : 4,
       connectTimeout: connectTimeoutMs,
       rejectUnauthorized: !options.insecure,
-    },
-    false,
-  );
-  // One that waits for its SUBACK would connect again and again.
-  const end = () => void client.end(true);
-  options.signal.addEventListener('abort', end, { once: true });
-  if (options.signal.aborted) end();
-  const send = async (topic: string, payload: string): Promise<void> => {
-    await client.publishAsync(`devices/${uuid}/up/${topic}`, payload, { qos: 1 });
+    };
+    return mqtt.connectAsync(addressOf(registration), how, false);
+  }
+
+  async function listen(): Promise<void> {
+    const listening = client;
+    // One that waits for its SUBACK would connect again and again.
+    const end = () => void listening.end(true);
+    options.signal.addEventListener('abort', end, { once: true });
+    if (options.signal.aborted) end();
+    // It connects again by itself, and sends again what was not acknowledged.
+    listening.on('error', () => undefined);
+    listening.on('reconnect', () => (tally.reconnects += 1));
+    listening.on('message', (topic, payload) => {
+      const name = topic.slice(topic.lastIndexOf('/') + 1);
+      const message: unknown = JSON.parse(payload.toString('utf8'));
+      if (name !== 'token') return hear(name, message);
+      const { deviceAuthToken } = NewToken.parse(message);
+      moved = logInWith(deviceAuthToken).catch((error: unknown) => {
+        tally.firstRefusal ??= String(error);
+      });
+    });
+    const topics = [`devices/${uuid}/down/#`, `devices/${uuid}/down/token`];
+    await listening.subscribeAsync(topics, { qos: 1 });
+  }
+
+  /** Once all that it has sent is acknowledged. */
+  async function logInWith(token: string): Promise<void> {
+    await client.endAsync();
+    if (isOver) return;
+    client = await connect(token);
+    await listen();
+  }
+
+  const disconnect = async (): Promise<void> => {
+    isOver = true;
+    await moved;
+    await client.endAsync(true);
   };
-  const { hear, ...behaviour } = createBehaviour(options, send);
-  // It connects again by itself, and sends again what was not acknowledged.
-  client.on('error', () => undefined);
-  client.on('reconnect', () => (tally.reconnects += 1));
-  client.on('message', (topic, payload) => {
-    hear(topic.slice(topic.lastIndexOf('/') + 1), JSON.parse(payload.toString('utf8')));
-  });
-  await client.subscribeAsync(`devices/${uuid}/down/#`, { qos: 1 });
-  return { uuid, ...behaviour, disconnect: () => client.endAsync(true) };
+  return { uuid, ...behaviour, disconnect };
 }
 
 /** The connector's address from the answer to the registration; `/mqtt` is where WebSocket is served. */

@@ -138,3 +138,24 @@ test('a body is refused, and its connection ends', async () => {
   );
   expect(said.match(/HTTP\/1\.1 \d+/g)).toEqual(['HTTP/1.1 400']);
 });
+
+test('a new token is given to who names it, once with each `after`', async () => {
+  await start();
+  const tokens = ['first', 'second'];
+  world.store.onSubscribed = (topics) =>
+    topics.includes('token')
+      ? [{ topic: 'token', payload: { deviceAuthToken: tokens[0], ts: 1 } }]
+      : [];
+  expect((await bodyOf(ask('wait=0'))).messages).toEqual([]);
+  const given = await bodyOf(ask('wait=0&topics=token,state'));
+  expect(given.messages).toMatchObject([{ topic: 'token', payload: { deviceAuthToken: 'first' } }]);
+  expect(given.after).not.toContain('first');
+  const query = `wait=0&topics=token&after=${given.after}`;
+  expect(await bodyOf(ask(query))).toMatchObject({ messages: [], after: given.after });
+  // A device that begins anew may have lost it. And the next change has another one.
+  expect((await bodyOf(ask('wait=0&topics=token'))).messages).toHaveLength(1);
+  tokens.shift();
+  expect((await bodyOf(ask(query))).messages).toMatchObject([
+    { payload: { deviceAuthToken: 'second' } },
+  ]);
+});

@@ -1,0 +1,62 @@
+import { Gauge } from 'prom-client';
+import { deriveSecretCheck } from '../config/keys.ts';
+import { startEvery } from '../lib/every.ts';
+import { countTokensOf, listChecks } from '../secret-check/queries.ts';
+import type { Shared } from './shared.ts';
+
+/** Counting reads all devices. */
+const countEveryMs = 60_000;
+const tellEveryMs = 3_600_000;
+
+/**
+ * While the secret is being changed: counts the devices whose token only SECRET_PREVIOUS makes valid, as a metric and in
+ * the log, so that the operator knows when the change can be finished. Nothing where SECRET_PREVIOUS is not set.
+ */
+export function startSecretChangeOf(shared: Shared): void {
+  const { config, db, monotonicClock, metrics, releases } = shared;
+  const gauge = new Gauge({
+    name: 'devices_of_previous_secret',
+    help: 'Devices whose token only SECRET_PREVIOUS makes valid; 0 where the secret is not being changed.',
+    registers: [metrics.registry],
+  });
+  const { secret, previousSecret } = config;
+  if (previousSecret === null) return;
+  const own = secret === null ? null : deriveSecretCheck(secret);
+  const log = shared.log.child({ component: 'secret' });
+  let told: { left: number; atMs: number } | null = null;
+
+  function tell(left: number): void {
+    const nowMs = monotonicClock();
+    if (told !== null && (left === told.left || left > 0) && nowMs - told.atMs < tellEveryMs)
+      return;
+    told = { left, atMs: nowMs };
+    if (left === 0)
+      log.info(
+        { event: 'secret.devices-moved' },
+        'Every device has a token of the new secret: SECRET_PREVIOUS can be left out.',
+      );
+    else
+      log.info(
+        { event: 'secret.devices-left', devices: left },
+        'Devices still have a token of the secret before: SECRET_PREVIOUS is needed.',
+      );
+  }
+
+  async function count(): Promise<void> {
+    try {
+      const [newest, ...older] = await listChecks(db);
+      // Before the new secret is the newest one, nothing is to be counted.
+      if (own !== null && newest !== own) return;
+      const left = await countTokensOf(db, older);
+      gauge.set(left);
+      if (older.length > 0) tell(left);
+    } catch (err) {
+      log.warn(
+        { event: 'secret.uncounted', err },
+        'The devices with a token of the secret before could not be counted; it is tried again in a minute.',
+      );
+    }
+  }
+
+  releases.add('change of the secret', startEvery(countEveryMs, count));
+}

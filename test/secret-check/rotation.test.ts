@@ -1,0 +1,163 @@
+import { rmSync } from 'node:fs';
+import { join } from 'node:path';
+import { connectAsync, type MqttClient } from 'mqtt';
+import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { connectHttpDevice } from '../../src/cli/simulate/http-device.ts';
+import { connectMqttDevice } from '../../src/cli/simulate/mqtt-device.ts';
+import type { DeviceOptions, SimulatedDevice } from '../../src/cli/simulate/device.ts';
+import { createTally } from '../../src/cli/simulate/tally.ts';
+import type { Registration } from '../journeys/app.ts';
+import { configuration, send } from '../journeys/app.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
+import { createPrograms, fill, letsIn, logIn } from './program.ts';
+
+const before = 'the first secret of a test, long enough to be one';
+const after = 'the second secret of a test, long enough to be one';
+
+/** Each look starts a program. */
+const polling = { timeout: 60_000, interval: 200 };
+
+const dir = makeTemporaryDir();
+const programs = createPrograms();
+afterAll(() => rmSync(dir, { recursive: true }));
+
+describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_000 }, (kind) => {
+  let database: TestDatabase;
+  const open: { disconnect(): Promise<void> }[] = [];
+  beforeEach(async () => {
+    database = await testDatabase(kind);
+  });
+  afterEach(async () => {
+    await Promise.allSettled(open.splice(0).map((device) => device.disconnect()));
+    await programs.stopAll();
+    await database.drop();
+  });
+
+  const withSecret = (SECRET: string, SECRET_PREVIOUS = '') => ({
+    DATABASE_URL: database.url,
+    DATA_DIR: join(dir, 'data'),
+    SECRET,
+    SECRET_PREVIOUS,
+  });
+  const status = async (env: ReturnType<typeof withSecret>) =>
+    (await programs.runSecret(env, ['status'])).stdout;
+
+  async function register(url: string, token: string, protocol?: 'http'): Promise<Registration> {
+    const body = { ...configuration, ...(protocol ? { protocol } : {}) };
+    const answer = await send(`${url}/v2/devices`, 'POST', body, token);
+    expect(answer.status).toBe(200);
+    return (await answer.json()) as Registration;
+  }
+
+  async function connect(
+    registration: Registration,
+    protocol: DeviceOptions['protocol'],
+    port: number,
+  ): Promise<SimulatedDevice> {
+    const device = await (protocol === 'http' ? connectHttpDevice : connectMqttDevice)({
+      index: 0,
+      registration: { ...registration, port },
+      protocol,
+      insecure: false,
+      tally: createTally(),
+      signal: new AbortController().signal,
+    });
+    open.push(device);
+    return device;
+  }
+
+  test('every device is handed its new token, and then the change is finished', async () => {
+    const one = await programs.start(withSecret(before));
+    const { token, device: first } = await fill(one.url);
+    const devices = [first];
+    for (let n = 1; n < 20; n += 1)
+      devices.push(await register(one.url, token, n >= 14 ? 'http' : undefined));
+    await one.stop();
+
+    const both = withSecret(after, before);
+    const two = await programs.start(both);
+    expect(await status(both)).toContain(
+      '20 of 20 devices still have a token of the secret before.',
+    );
+    const httpPort = Number(new URL(two.url).port);
+    // A device that does not know the topic goes on with its old token; it is told nothing.
+    const plain: MqttClient = await connectAsync(`mqtt://127.0.0.1:${two.mqttPort}`, {
+      username: first.deviceAuthUuid,
+      password: first.deviceAuthToken,
+    });
+    const heard: string[] = [];
+    plain.on('message', (topic) => heard.push(topic.slice(topic.lastIndexOf('/') + 1)));
+    await plain.subscribeAsync(`devices/${first.deviceAuthUuid}/down/#`, { qos: 1 });
+    const others = devices.slice(1, 17);
+    for (const [place, device] of others.entries())
+      await (place >= 13
+        ? connect(device, 'http', httpPort)
+        : connect(device, place % 2 ? 'mqtt' : 'mqtt5', two.mqttPort));
+    const left = async () => /(\d+) of 20 devices/.exec(await status(both))?.[1];
+    await expect.poll(left, polling).toBe('4');
+    await expect.poll(() => heard, polling).toContain('state');
+    expect(heard).not.toContain('token');
+    expect(await letsIn(two.mqttPort, first)).toBe(true);
+    for (const device of others) expect(await letsIn(two.mqttPort, device)).toBe(false);
+    await plain.endAsync();
+
+    // Three are away, and one has not taken it.
+    const alone = withSecret(after);
+    expect(await programs.expectRefusal(alone)).toContain(
+      'SECRET: 4 devices still have a token of the secret before this one',
+    );
+    expect(await programs.runSecret(alone, ['status'])).toMatchObject({ status: 1 });
+    await connect(first, 'mqtt', two.mqttPort);
+    for (const device of devices.slice(17, 19)) await connect(device, 'http', httpPort);
+    await expect.poll(left, polling).toBe('1');
+    expect(await programs.expectRefusal(alone)).toContain('SECRET: 1 device still has a token');
+    const [last] = devices.slice(19) as [Registration];
+    await connect(last, 'http', httpPort);
+    await expect
+      .poll(() => status(both), polling)
+      .toContain('every device has a token of the new one');
+    await Promise.all(open.splice(0).map((device) => device.disconnect()));
+    await two.stop();
+
+    const three = await programs.start(alone);
+    expect(three.process.stdout()).toContain('the one before is ended');
+    const answer = await send(`${three.url}/v2/devices`, 'GET', undefined, await logIn(three.url));
+    const listed = (await answer.json()) as { devices: { uuid: string; token: string }[] };
+    for (const { uuid, token: fresh } of listed.devices)
+      expect(
+        await letsIn(three.mqttPort, { ...last, deviceAuthUuid: uuid, deviceAuthToken: fresh }),
+      ).toBe(true);
+  });
+
+  test('three that are away hold it up, until the operator gives them up', async () => {
+    const one = await programs.start(withSecret(before));
+    const { token, device } = await fill(one.url);
+    const away = [await register(one.url, token), await register(one.url, token), device];
+    await one.stop();
+    const two = await programs.start(withSecret(after, before));
+    // Registered meanwhile: it has the new one from the beginning.
+    const fresh = await register(two.url, await logIn(two.url));
+    await two.process.printed(/"devices":3[^\n]*SECRET_PREVIOUS is needed/);
+    await two.stop();
+
+    const alone = withSecret(after);
+    const refused = await programs.expectRefusal(alone);
+    expect(refused).toContain('SECRET: 3 devices still have a token of the secret before this one');
+    expect(refused).toContain('npm run secret -- accept');
+    const no = await programs.runSecret(alone, ['accept'], 'no\n');
+    expect(no).toMatchObject({ status: 1 });
+    expect(no.stdout).toContain('It ends the tokens of 3 devices');
+    await programs.expectRefusal(alone);
+    expect(await programs.runSecret(alone, ['accept'], 'yes\n')).toMatchObject({ status: 0 });
+
+    const three = await programs.start(alone);
+    for (const gone of away) expect(await letsIn(three.mqttPort, gone)).toBe(false);
+    expect(await letsIn(three.mqttPort, fresh)).toBe(true);
+    await three.stop();
+    // Those three are not counted in the next change: nothing of it could shut them out.
+    const next = withSecret(`${after}, and the next`, after);
+    await (await programs.start(next)).stop();
+    expect(await status(next)).toContain('1 of 4 devices still has a token');
+  });
+});
