@@ -214,6 +214,28 @@ describe.each(kinds)('while $kind has no synchronous standby', ({ timescaledb, t
     },
   );
 
+  // Nothing is written by these: they say what was there, or gone, before.
+  const said = ['account', 'device', 'push token', 'key', 'purpose'].map(
+    (of) => `the removal of a${of === 'account' ? 'n' : ''} ${of}`,
+  );
+  test
+    .skipIf(timescaledb)
+    .each(['the registration of an account', 'the end of a session', ...said])(
+    '%s is not answered where it only says that it was done before',
+    async (name) => {
+      const act = await (sendings[name] as Sending)(service.url);
+      await act();
+      await standby.requireStandby();
+      let isAnswered = false;
+      const again = act().then(() => (isAnswered = true));
+      again.catch(() => undefined);
+      for (let asked = 0; asked < 20; asked += 1) await fetch(`${service.url}/v2/devices`);
+      expect(isAnswered).toBe(false);
+      await standby.letGo();
+      await again;
+    },
+  );
+
   // What an operator is told of an account is the same with every kind of storage.
   test.skipIf(timescaledb)(
     'npm run account waits too, where it says that there is an account',
