@@ -32,6 +32,7 @@ export async function openTools(config: Config): Promise<Tools> {
     connectionString: reached.connectionString,
     schema: reached.schema,
     maxConnections: 4,
+    applicationName: 'operator-command',
     connectTimeoutMs,
     statementTimeoutMs,
     onIdleError: onError,
