@@ -17,13 +17,22 @@ export function gateReads(
   lingerMs = 10_000,
 ): void {
   const { read: readBuffer, destroy } = socket;
-  const read: Read = () =>
-    readBuffer.call(socket, Math.min(socket.readableLength, mostBytes)) as Buffer | null;
+  const read: Read = () => {
+    // Without a number the stream ends where there is nothing more.
+    const size = socket.readableLength > mostBytes ? mostBytes : undefined;
+    return readBuffer.call(socket, size) as Buffer | null;
+  };
   let lost: { error: Error; timer: NodeJS.Timeout } | null = null;
 
   socket.read = (size?: number) => {
     if (size === 0) return readBuffer.call(socket, 0) as unknown;
-    const chunk = take(read);
+    let chunk: Buffer | null;
+    let before: number;
+    // A packet may be longer than what is read at once, and then nothing of it is given yet.
+    do {
+      before = socket.readableLength;
+      chunk = take(read);
+    } while (chunk === null && socket.readableLength > 0 && socket.readableLength < before);
     // Once whoever reads it has dealt with what it was given.
     if (lost !== null && socket.readableLength === 0) setImmediate(endLost);
     return chunk;

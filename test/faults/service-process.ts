@@ -55,7 +55,6 @@ export async function prepareService(options: ServiceProcessOptions): Promise<Se
     HEALTH_PORT: String(healthPort),
     PUBLIC_HOST: '127.0.0.1',
     NODE_COMPILE_CACHE: process.env['NODE_COMPILE_CACHE'] ?? '',
-    PROFDIR: process.env['PROFDIR'] ?? '',
     SECRET: 'a secret that only this test knows, long enough',
     DATA_DIR: join(options.dir, 'data'),
     ...options.variables,

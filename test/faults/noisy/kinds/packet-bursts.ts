@@ -81,7 +81,7 @@ const kindOf = (
   name: `bursts-${name}`,
   says: `${connections} connections that write 64 KiB of the smallest ${says} without a pause`,
   livezMs: 300,
-  variables: () => ({ NODE_OPTIONS: `--max-old-space-size=512 ${process.env['PROF'] ?? ''}` }),
+  variables: () => ({ NODE_OPTIONS: '--max-old-space-size=512' }),
   setUp: async (enemy) => {
     const bursts = await burstsOf(enemy);
     return async (signal) => {

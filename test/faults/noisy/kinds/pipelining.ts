@@ -62,7 +62,7 @@ export const pipelined: NoisyKind[] = [
   name: `pipelined-${form}${connections > 400 ? '-many' : ''}`,
   says: `${connections} connections that write 64 KiB of the shortest requests at once, without a pause: ${form}`,
   livezMs: 300,
-  variables: () => ({ NODE_OPTIONS: `--max-old-space-size=512 ${process.env['PROF'] ?? ''}` }),
+  variables: () => ({ NODE_OPTIONS: '--max-old-space-size=512' }),
   setUp: async (enemy) => {
     const one = shortest[form] ?? '';
     const requests = Math.max(1, Math.floor(writtenBytes / one.length));
