@@ -1,4 +1,5 @@
 import type { IncomingMessage } from 'node:http';
+import { JoinedChunks } from '../../src/lib/joined-chunks.ts';
 import type { PayloadFormat } from '../device/read-payload.ts';
 import type { BegunBodies } from './begun-bodies.ts';
 import { comeLater, HttpProblem } from './problem.ts';
@@ -72,7 +73,7 @@ export function readBody(
       fail(comeLater('The body took long to come, and its memory was needed: send it again.')),
     );
     const onData = (chunk: Buffer): void => {
-      if (joined.length + chunk.length > most) return fail(tooLarge(most));
+      if (!joined.hasRoom(chunk)) return fail(tooLarge(most));
       begun.add(joined.add(chunk));
     };
     const onEnd = (): void => {
@@ -83,46 +84,3 @@ export function readBody(
     request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
   });
 }
-
-/** Joins chunks as they come: a client may send a body in chunks of one byte, and a Buffer for each takes 100 times as much. */
-class JoinedChunks {
-  readonly #most: number;
-  #bytes: Buffer = nothing;
-  length = 0;
-
-  /** `most`: bytes that they have together. */
-  constructor(most: number) {
-    this.#most = most;
-  }
-
-  /** Gives by how many bytes its memory grew. */
-  add(chunk: Buffer): number {
-    const length = this.length + chunk.length;
-    const before = this.#bytes.length;
-    // One that comes in one piece is not copied.
-    if (before === 0) this.#bytes = chunk;
-    else if (length > before) {
-      const larger = Buffer.allocUnsafe(
-        Math.min(Math.max(length, 2 * before, leastBytes), this.#most),
-      );
-      this.#bytes.copy(larger, 0, 0, this.length);
-      this.#bytes = larger;
-    }
-    if (before > 0) chunk.copy(this.#bytes, this.length);
-    this.length = length;
-    return this.#bytes.length - before;
-  }
-
-  get bytes(): Buffer {
-    return this.#bytes.subarray(0, this.length);
-  }
-
-  clear(): void {
-    this.#bytes = nothing;
-    this.length = 0;
-  }
-}
-
-const nothing = Buffer.alloc(0);
-/** Of the memory that is made for a body of several chunks. */
-const leastBytes = 1_024;

@@ -1,4 +1,5 @@
 // A sensor device in Node over MQTT: npm install mqtt
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { connect } from 'mqtt';
 import { Unsent } from './unsent.mjs';
@@ -8,35 +9,52 @@ const {
   DEVICE_TOKEN,
   DEVICE_URL = 'mqtt://127.0.0.1:1883', // or mqtts://…, ws://…/mqtt, wss://…/mqtt
   UNSENT_FILE = `unsent-${uuid}.ndjson`,
+  TOKEN_FILE = `token-${uuid}.txt`, // what the service has sent in place of DEVICE_TOKEN
   INTERVAL = '10',
 } = process.env;
 const up = `devices/${uuid}/up`;
 const down = `devices/${uuid}/down`;
 const unsent = new Unsent(UNSENT_FILE, 1_000_000);
 
-const client = connect(DEVICE_URL, {
-  protocolVersion: 4,
-  clientId: 'sensor',
-  username: uuid,
-  password: DEVICE_TOKEN,
-  // A fleet that lost its connections at once is not to come back at once.
-  reconnectPeriod: 1_000 + Math.random() * 4_000,
-});
-client.on('error', (error) => console.log('no connection:', error.message));
-client.on('connect', () => {
-  console.log('connected');
-  // Subscribing is how a device asks: its profile, configuration and state follow.
-  client.subscribe(`${down}/#`, { qos: 1 });
-});
+/** @param {string | undefined} password */
+function open(password) {
+  const opened = connect(DEVICE_URL, {
+    protocolVersion: 4,
+    clientId: 'sensor',
+    username: uuid,
+    password,
+    // A fleet that lost its connections at once is not to come back at once.
+    reconnectPeriod: 1_000 + Math.random() * 4_000,
+  });
+  opened.on('error', (error) => console.log('no connection:', error.message));
+  opened.on('connect', () => {
+    console.log('connected');
+    // Subscribing is how a device asks: its profile, configuration and state follow. `#` does not bring a new token.
+    opened.subscribe([`${down}/#`, `${down}/token`], { qos: 1 });
+  });
+  opened.on('message', (topic, bytes) => {
+    const payload = JSON.parse(bytes.toString());
+    if (topic === `${down}/token`) return takeToken(payload.deviceAuthToken);
+    console.log(topic.slice(down.length + 1), payload);
+    if (topic !== `${down}/profile`) return;
+    // It takes every profile; the service evaluates it.
+    const answer = { pId: payload.pId, state: 'current', engine: 'service' };
+    opened.publish(`${up}/profile`, JSON.stringify(answer), { qos: 1 });
+  });
+  return opened;
+}
 
-client.on('message', (topic, bytes) => {
-  const payload = JSON.parse(bytes.toString());
-  console.log(topic.slice(down.length + 1), payload);
-  if (topic !== `${down}/profile`) return;
-  // It takes every profile; the service evaluates it.
-  const answer = { pId: payload.pId, state: 'current', engine: 'service' };
-  client.publish(`${up}/profile`, JSON.stringify(answer), { qos: 1 });
-});
+let client = open(existsSync(TOKEN_FILE) ? readFileSync(TOKEN_FILE, 'utf8') : DEVICE_TOKEN);
+
+/** Stores a new token before it uses it: the first login with it ends the old one. @param {string} token */
+function takeToken(token) {
+  writeFileSync(`${TOKEN_FILE}.new`, token, { mode: 0o600 });
+  renameSync(`${TOKEN_FILE}.new`, TOKEN_FILE);
+  console.log('a new token');
+  const before = client;
+  // Once what it has sent is acknowledged.
+  before.end(false, {}, () => (client = open(token)));
+}
 
 /** Stands in for a sensor. @param {number} count */
 const readSensor = (count) => 20 + (count % 10);

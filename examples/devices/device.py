@@ -4,6 +4,7 @@ import json
 import math
 import os
 import queue
+import threading
 import time
 
 import paho.mqtt.client as mqtt
@@ -11,6 +12,11 @@ import paho.mqtt.client as mqtt
 from unsent import Unsent
 
 uuid, token = os.environ["DEVICE_UUID"], os.environ["DEVICE_TOKEN"]
+token_file = os.environ.get("TOKEN_FILE", f"token-{uuid}.txt")
+if os.path.exists(token_file):
+    # What the service has sent in place of DEVICE_TOKEN.
+    with open(token_file) as file:
+        token = file.read()
 interval = float(os.environ.get("INTERVAL", 10))
 up, down = f"devices/{uuid}/up", f"devices/{uuid}/down"
 senses = {"0x10"}
@@ -27,14 +33,31 @@ def read_sensor(count):
 def on_connect(client, userdata, flags, reason, properties=None):
     print("connected:", reason)
     # Subscribing is how a device asks: its profile, configuration and state follow.
-    client.subscribe(f"{down}/#", qos=1)
+    # `#` does not bring a new token.
+    client.subscribe([(f"{down}/#", 1), (f"{down}/token", 1)])
 
 
 def on_message(client, userdata, message):
     payload = json.loads(message.payload)
+    if message.topic == f"{down}/token":
+        store_token(payload["deviceAuthToken"])
+        client.username_pw_set(uuid, payload["deviceAuthToken"])
+        # Another thread may not wait for the one that this runs in.
+        threading.Thread(target=client.reconnect).start()
+        return
     print(message.topic[len(down) + 1 :], payload)
     if message.topic == f"{down}/profile":
         client.publish(f"{up}/profile", json.dumps(answer_to(payload)), qos=1)
+
+
+def store_token(new_token):
+    """Before it is used: the first login with it ends the old one."""
+    with open(os.open(f"{token_file}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(new_token)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{token_file}.new", token_file)
+    print("a new token")
 
 
 def answer_to(profile):

@@ -1,4 +1,5 @@
 // A sensor device in Node over HTTP, with nothing but Node (fetch keeps its connection).
+import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Unsent } from './unsent.mjs';
 
@@ -7,17 +8,19 @@ const {
   DEVICE_TOKEN,
   DEVICE_HTTP_URL = 'http://127.0.0.1:8080', // or https://… behind a proxy
   UNSENT_FILE = `unsent-${uuid}.ndjson`,
+  TOKEN_FILE = `token-${uuid}.txt`, // what the service has sent in place of DEVICE_TOKEN
   INTERVAL = '10',
 } = process.env;
 const intervalMs = Number(INTERVAL) * 1_000;
 const unsent = new Unsent(UNSENT_FILE, 1_000_000);
 
+let token = existsSync(TOKEN_FILE) ? readFileSync(TOKEN_FILE, 'utf8') : DEVICE_TOKEN;
 let failures = 0;
 let after = '';
 
 /**
  * The answer of a POST, or of a GET where there is no body; null where it is to be asked again later.
- * @typedef {{ topic: string, payload: { pId?: string } }} Message
+ * @typedef {{ topic: string, payload: { pId?: string, deviceAuthToken?: string } }} Message
  * @typedef {{ stored: number, rejected?: object[], detail?: string, messages?: Message[], after: string }} Answer
  * @param {string} path
  * @param {string} [body]
@@ -25,7 +28,7 @@ let after = '';
  */
 async function ask(path, body) {
   const request = {
-    headers: { Authorization: `Bearer ${DEVICE_TOKEN}`, 'Content-Type': 'application/json' },
+    headers: { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' },
     signal: AbortSignal.timeout(60_000),
     ...(body === undefined ? {} : { method: 'POST', body }),
   };
@@ -61,6 +64,14 @@ for (let count = 0; ; count++) {
   await sleep(Math.max(0, nextMs - Date.now()));
 }
 
+/** Stores a new token before it uses it: the first request with it ends the old one. @param {string} fresh */
+function takeToken(fresh) {
+  writeFileSync(`${TOKEN_FILE}.new`, fresh, { mode: 0o600 });
+  renameSync(`${TOKEN_FILE}.new`, TOKEN_FILE);
+  token = fresh;
+  console.log('a new token');
+}
+
 /** Sends what is kept, in its order. It is forgotten when the service has answered that it is stored. */
 async function sendUnsent() {
   for (let batch; (batch = unsent.oldest(500));) {
@@ -80,10 +91,14 @@ async function sendUnsent() {
 async function listenUntil(untilMs) {
   for (let wait = -1; wait !== 0;) {
     wait = Math.min(25, Math.max(0, Math.round((untilMs - Date.now()) / 1_000)));
-    const query = `wait=${wait}&topics=profile,display,state&after=${encodeURIComponent(after)}`;
+    const query = `wait=${wait}&topics=profile,display,state,token&after=${encodeURIComponent(after)}`;
     const answer = await ask(`down?${query}`);
     if (!answer?.messages) return;
     for (const { topic, payload } of answer.messages) {
+      if (topic === 'token' && payload.deviceAuthToken) {
+        takeToken(payload.deviceAuthToken);
+        continue;
+      }
       console.log(topic, payload);
       if (topic !== 'profile') continue;
       // It takes every profile; the service evaluates it.

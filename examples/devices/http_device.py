@@ -12,10 +12,14 @@ from urllib.parse import quote, urlsplit
 from unsent import Unsent
 
 uuid, token = os.environ["DEVICE_UUID"], os.environ["DEVICE_TOKEN"]
+token_file = os.environ.get("TOKEN_FILE", f"token-{uuid}.txt")
+if os.path.exists(token_file):
+    # What the service has sent in place of DEVICE_TOKEN.
+    with open(token_file) as file:
+        token = file.read()
 interval = float(os.environ.get("INTERVAL", 10))
 url = urlsplit(os.environ.get("DEVICE_HTTP_URL", "http://127.0.0.1:8080"))
-login = base64.b64encode(f"{uuid}:{token}".encode()).decode()
-headers = {"Authorization": f"Basic {login}", "Content-Type": "application/json"}
+headers = {"Content-Type": "application/json"}
 kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
 # One connection for all requests: a new one for each costs several times the bytes.
 connection = kind(url.hostname, url.port, timeout=60)
@@ -23,6 +27,24 @@ unsent = Unsent(os.environ.get("UNSENT_FILE", f"unsent-{uuid}.ndjson"), max_byte
 after = ""
 not_before = 0.0
 failures = 0
+
+
+def log_in_with(token):
+    login = base64.b64encode(f"{uuid}:{token}".encode()).decode()
+    headers["Authorization"] = f"Basic {login}"
+
+
+log_in_with(token)
+
+
+def store_token(new_token):
+    """Before it is used: the first login with it ends the old one."""
+    with open(os.open(f"{token_file}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
+        file.write(new_token)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(f"{token_file}.new", token_file)
+    print("a new token")
 
 
 def read_sensor(count):
@@ -71,11 +93,15 @@ def send_unsent():
 def listen(seconds):
     """Waits for what the service has for the device; False: without success."""
     global after
-    query = f"down?wait={seconds}&topics=profile,display,state&after={quote(after)}"
+    query = f"down?wait={seconds}&topics=profile,display,state,token&after={quote(after)}"
     answer = ask("GET", query)
     if answer is None or "messages" not in answer:
         return False
     for message in answer["messages"]:
+        if message["topic"] == "token":
+            store_token(message["payload"]["deviceAuthToken"])
+            log_in_with(message["payload"]["deviceAuthToken"])
+            continue
         print(message["topic"], message["payload"])
         if message["topic"] == "profile":
             taken = {"pId": message["payload"]["pId"], "state": "current", "engine": "service"}

@@ -1,6 +1,8 @@
-import bodyParser from 'koa-bodyparser';
-import type { Context, Middleware } from 'koa';
+import type { Readable } from 'node:stream';
+import { createBrotliDecompress, createUnzip } from 'node:zlib';
+import type { Context } from 'koa';
 import { DomainError } from '../errors.ts';
+import { JoinedChunks } from '../lib/joined-chunks.ts';
 import { decodeUtf8 } from '../lib/json-text.ts';
 import { isPercentEncodedUtf8, isStorable, parseJsonBody } from './json.ts';
 import { parseListBody, type ListBody } from './list-body.ts';
@@ -23,12 +25,6 @@ export type BodyReader = (
  * might be a part of this body.
  */
 export function createBodyReader(limitBytes: number): BodyReader {
-  const readers = new Map<number, Middleware>();
-  const readerOf = (limit: number): Middleware => {
-    const reader = readers.get(limit) ?? createTextReader(limit);
-    readers.set(limit, reader);
-    return reader;
-  };
   return async (ctx, { isForm = false, listBody } = {}) => {
     const types = isForm ? [formType] : ['application/json', 'application/*+json'];
     const isOfType = ctx.request.is(types);
@@ -37,24 +33,12 @@ export function createBodyReader(limitBytes: number): BodyReader {
     if (!['', 'utf-8', 'utf8'].includes(ctx.request.charset.toLowerCase())) {
       ctx.throw(415, 'JSON is written in UTF-8');
     }
-    await readAll(ctx, readerOf(listBody?.limitBytes ?? limitBytes));
-    const { body } = ctx.request as { body?: unknown };
-    const text = Buffer.isBuffer(body) ? decodeUtf8(body) : '';
+    const text = decodeUtf8(await readAll(ctx, listBody?.limitBytes ?? limitBytes));
     if (text === null) throw new DomainError('invalid-input', 'The body is not UTF-8.');
     if (listBody) return parseListBody(text, listBody);
     if (isForm) return readForm(text);
     return text === '' ? undefined : parseJsonBody(text);
   };
-}
-
-/** It reads bytes, not JSON: they are looked at before anything is built from them. */
-function createTextReader(limitBytes: number): Middleware {
-  return bodyParser({
-    enableTypes: ['text'],
-    extendTypes: { text: ['application/json', 'application/*+json', formType] },
-    textLimit: limitBytes,
-    encoding: null,
-  });
 }
 
 /** The fields of a form; of one that is there twice the last. Throws `invalid-input`. */
@@ -69,23 +53,66 @@ function readForm(text: string): Record<string, string> {
   throw new DomainError('invalid-input', 'The request is not valid.', { problems });
 }
 
-async function readAll(ctx: Context, readText: Middleware): Promise<void> {
-  const { req } = ctx;
-  // Decompressed, a body is read from another stream, which does not hear that the client has gone.
-  const gone = Promise.withResolvers<never>();
-  const onClose = () => {
-    if (!req.complete) gone.reject(new DomainError('invalid-input', 'The body broke off.'));
-  };
-  req.once('close', onClose);
+/** All bytes of the body, decompressed. Where it rejects, the answer closes the connection. */
+async function readAll(ctx: Context, most: number): Promise<Buffer> {
   try {
-    await Promise.race([readText(ctx, async () => {}), gone.promise]);
+    const source = decompressed(ctx);
+    if (source === ctx.req && Number(ctx.get('content-length')) > most) throw tooLarge(most);
+    return await join(ctx, source, most);
   } catch (error) {
     ctx.set('Connection', 'close');
     throw isOfZlib(error) ? malformed(ctx, error) : error;
-  } finally {
-    req.off('close', onClose);
   }
 }
+
+/** RFC 9110 section 8.4.1; `deflate` with zlib's header, and `gzip`, are told from one another by their first bytes. */
+function decompressed(ctx: Context): Readable {
+  const encoding = ctx.get('content-encoding') || 'identity';
+  if (encoding === 'identity') return ctx.req;
+  if (encoding === 'gzip' || encoding === 'deflate') return ctx.req.pipe(createUnzip());
+  if (encoding === 'br') return ctx.req.pipe(createBrotliDecompress());
+  return ctx.throw(415, `Unsupported Content-Encoding: ${encoding}`);
+}
+
+function join(ctx: Context, source: Readable, most: number): Promise<Buffer> {
+  const { req } = ctx;
+  return new Promise((resolve, reject) => {
+    const joined = new JoinedChunks(most);
+    const end = (): void => {
+      source.off('data', onData).off('end', onEnd).off('error', onError);
+      req.off('close', onClose);
+      if (source === req) return;
+      req.unpipe();
+      // It may fail once more, at what came before it was cut off.
+      source.on('error', () => {}).destroy();
+    };
+    const fail = (error: Error): void => {
+      end();
+      req.pause();
+      joined.clear();
+      reject(error);
+    };
+    const onData = (chunk: Buffer): void => {
+      if (joined.hasRoom(chunk)) joined.add(chunk);
+      else fail(tooLarge(most));
+    };
+    const onEnd = (): void => {
+      end();
+      resolve(joined.bytes);
+    };
+    const onError = (error: Error): void => fail(source === req ? brokeOff() : error);
+    // Decompressed, a body is read from another stream, which does not hear that the client has gone.
+    const onClose = (): void => {
+      if (!req.complete) fail(brokeOff());
+    };
+    source.on('data', onData).on('end', onEnd).on('error', onError);
+    req.on('close', onClose);
+  });
+}
+
+const tooLarge = (most: number) =>
+  Object.assign(new Error(`The body has more than ${most} bytes`), { status: 413 });
+const brokeOff = () => new DomainError('invalid-input', 'The body broke off.');
 
 /** zlib's own codes (`Z_DATA_ERROR`), and those that Node gives to brotli's. */
 function isOfZlib(error: unknown): error is Error {

@@ -4,7 +4,7 @@ import { ByteRoom, type Reservation } from '../lib/byte-room.ts';
 import { LoopTurns } from '../lib/loop-turns.ts';
 import { network } from '../lib/network.ts';
 import { plain } from './address.ts';
-import { createSocketReads, readOn } from './socket-reads.ts';
+import { bufferAtMost, createSocketReads, readOn } from './socket-reads.ts';
 
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
@@ -31,14 +31,17 @@ const emptyLine = '\r\n\r\n';
 const smallBytes = 2_048;
 /** Of a body in chunks, which may be of a byte each: ever more, as long as somebody reads it. */
 const leastChunked = 1_024;
-const mostChunked = 16_384;
+const mostChunked = 4_096;
+/** Of a body in chunks that nobody reads yet. */
+const unreadBytes = 256;
 const usualAheadBytes = 67_108_864;
 
 /**
- * Parsed in a turn of the event loop: about 100 small heads, 4 ms. One of 16 KiB may have thousands of fields, and
- * counts for 17; what comes in chunks may be thousands of pieces.
+ * Parsed in a turn of the event loop: about 100 small heads, and no longer than 2 ms of those that wait. One of 16 KiB
+ * may have thousands of fields, and counts for 17; what comes in chunks may be thousands of pieces.
  */
 const perTurn = 96;
+const mostMs = 2;
 const headCost = (bytes: number) => 1 + bytes / 1_024;
 const chunkedCost = (bytes: number) => 1 + bytes / 256;
 
@@ -52,7 +55,7 @@ export class OneByOne {
   readonly #options: OneByOneOptions;
   readonly #lines = new WeakMap<Socket, Line>();
   readonly #readThrough = createSocketReads();
-  readonly #turns = new LoopTurns({ perTurn });
+  readonly #turns = new LoopTurns({ perTurn, mostMs });
   readonly #ahead: ByteRoom;
   #count = 0;
 
@@ -87,7 +90,7 @@ export class OneByOne {
   /** Is to see each connection before node:http does. */
   watch(socket: Socket): void {
     const line = this.#lineOf(socket);
-    this.#readThrough(socket, (bytes) => this.#read(line, bytes));
+    line.readMore = this.#readThrough(socket, (bytes) => this.#read(line, bytes));
     socket.on('drain', () => this.#ask(line));
     socket.once('close', () => line.drop());
     socket.pause = () => {
@@ -254,6 +257,8 @@ class Line {
   /** What came and may not be parsed yet. */
   held: Buffer | null = null;
   place: Reservation | null = null;
+  /** Has more of the socket read at once. */
+  readMore = (): void => {};
   /** Set once what came is no HTTP. */
   refuse: (() => void) | null = null;
 
@@ -270,6 +275,8 @@ class Line {
     this.isBusy = true;
     this.#bodyBytes = isChunked ? Infinity : Number(headers['content-length'] ?? 0);
     this.#chunkedBytes = leastChunked;
+    if (isChunked) bufferAtMost(request, unreadBytes);
+    if (this.#bodyBytes > this.#behindHead) this.readMore();
   }
 
   mayParse(): boolean {

@@ -74,10 +74,12 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
       }
       return place;
     };
-    if (body > smallBytes) await enter(largeRoom, bodyFactor * body);
+    // One in chunks is not kept unread, however short it must be.
+    const isLarge = body > smallBytes || (body > 0 && ctx.get('transfer-encoding') !== '');
+    if (isLarge) await enter(largeRoom, bodyFactor * body);
     else if (body > 0) await hasArrived(ctx.req);
     const place = await enter(room, bytes + bodyFactor * body);
-    if (body > smallBytes) hurry(ctx, [largeRoom, room], arrivalMs);
+    if (isLarge) hurry(ctx, [largeRoom, room], arrivalMs);
     answers.add(ctx.res);
     if (most <= usualBytes) return place;
     return {

@@ -1,8 +1,11 @@
+import { monotonicClock } from './clock.ts';
 import { type Asker, FairTurns } from './fair-turns.ts';
 
 export type LoopTurnsOptions = {
   /** What may be done in a turn of the event loop. The unit is the caller's: requests, or what they cost. */
   perTurn: number;
+  /** What waits is worked on no longer in a turn, whatever it costs by the caller's count; absent: as long as that allows. */
+  mostMs?: number;
   /** With so many waiting the next ones begin after a pause, which leaves time to everybody else. */
   crowd?: { size: number; pauseMs: number };
 };
@@ -57,10 +60,12 @@ export class LoopTurns {
   #nextTurn(): void {
     this.#isScheduled = false;
     this.#spent = 0;
-    while (this.#spent < this.#options.perTurn) {
+    const { perTurn, mostMs = Infinity } = this.#options;
+    const endMs = monotonicClock() + mostMs;
+    do {
       const next = this.#turns.take();
       if (!next) return;
       this.spend(next.thing() ?? 1);
-    }
+    } while (this.#spent < perTurn && monotonicClock() < endMs);
   }
 }

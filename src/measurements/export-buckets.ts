@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import type { StatName } from './export-schema.ts';
-import { unitMs, type BucketWidth } from './schema.ts';
+import { unitMs, widestBucketMs, type BucketWidth } from './schema.ts';
 import type { ExportRange, ExportSeries } from './export-points.ts';
 
 export type BucketsWanted = { width: BucketWidth; tz: string; stats: readonly StatName[] };
@@ -69,7 +69,8 @@ async function findPart(
 ): Promise<ExportRange | null> {
   const edge = await findEdge(sql, seriesId, range);
   if (edge === null) return null;
-  const spanMs = width.count * unitMs[width.unit] * blockBuckets;
+  // Ten thousand wide ones would end beyond what a timestamp holds.
+  const spanMs = Math.min(width.count * unitMs[width.unit] * blockBuckets, widestBucketMs);
   const [lowest, highest] = range.order === 'asc' ? [edge, edge + spanMs] : [edge - spanMs, edge];
   const { rows } = await sql.query<{ lower: number; upper: number }>(
     `select ${boundOf('ms_to_timestamp($1)', width.unit, 0)} as lower,

@@ -64,6 +64,7 @@ export type BucketWidth = { count: number; unit: BucketUnit };
 export const unitMs = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000, mo: 31 * 86_400_000 };
 /** A bucket wider than a century says nothing, and its bounds would leave what a timestamp holds. */
 const maxDays = 36_500;
+export const widestBucketMs = maxDays * 86_400_000;
 
 /** `bucket` of a query: `15m`, `1mo` and the like. */
 export const bucketQuery = z
@@ -77,7 +78,7 @@ export const bucketQuery = z
     return { count: Number(digits), unit: unit as BucketUnit };
   })
   .refine(
-    ({ count, unit }) => count * unitMs[unit] <= maxDays * unitMs.d,
+    ({ count, unit }) => count * unitMs[unit] <= widestBucketMs,
     `is wider than ${maxDays} days`,
   )
   .optional()

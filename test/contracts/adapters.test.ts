@@ -11,7 +11,7 @@ const adapters = [
   {
     file: 'connector/mqtt/read-gate.ts',
     contract: 'streams',
-    inside: /\.emit\('readable'|\.read = |\.read\.call|_readableState|\._handle\b/,
+    inside: /\.emit\('readable'|\.read = |\.read\.call|\._handle\b/,
   },
   {
     file: 'connector/bridge/mqtt-js.ts',
@@ -52,9 +52,9 @@ const adapters = [
   {
     file: 'src/http/socket-reads.ts',
     contract: 'socket-reads',
-    inside: /kBuffer|useUserBuffer|_consumed\b/,
+    inside: /kBuffer|useUserBuffer|_consumed\b|_readableState/,
   },
-  { file: 'src/http/body.ts', contract: 'koa-bodyparser', inside: /'koa-bodyparser'|ERR__ERROR_/ },
+  { file: 'src/http/body.ts', contract: 'zlib', inside: /ERR__ERROR_/ },
   { file: 'src/http/router.ts', contract: 'koa-router', inside: /'@koa\/router'|router\.match\(/ },
   { file: 'src/http/docs.ts', contract: 'swagger-ui-dist', inside: /swagger-ui/ },
   {

@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
-import { connect, type AddressInfo, type Socket } from 'node:net';
+import { connect, createServer as createNetServer, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { createSocketReads } from '../../src/http/socket-reads.ts';
+import { bufferAtMost, createSocketReads } from '../../src/http/socket-reads.ts';
 
 let server: Server;
 let near: Socket;
@@ -101,4 +101,47 @@ test('with `httpAllowHalfOpen` a client that has ended its side is still answere
   let text = '';
   for await (const chunk of far) text += String(chunk);
   expect(text).toContain('late');
+});
+
+test('more is read at once where more is to come, in the middle of reading too', async () => {
+  let readMore = (): void => {};
+  const lengths: number[] = [];
+  const readThrough = createSocketReads();
+  const reader = createNetServer((socket) => {
+    readMore = readThrough(socket, (bytes) => {
+      lengths.push(bytes.length);
+      readMore();
+      return true;
+    });
+    socket.resume();
+  });
+  await once(reader.listen(0, '127.0.0.1'), 'listening');
+  const far = connect({ host: '127.0.0.1', port: (reader.address() as AddressInfo).port });
+  far.end('x'.repeat(100_000));
+  await expect.poll(() => lengths.reduce((sum, one) => sum + one, 0)).toBe(100_000);
+  expect(lengths[0]).toBe(8_192);
+  expect(Math.max(...lengths.slice(1))).toBeGreaterThan(8_192);
+  reader.close();
+});
+
+test('the parser pauses the socket once as many bytes of a body are unread as was said', async () => {
+  const asked: string[] = [];
+  server.removeAllListeners('request');
+  server.on('request', (one) => bufferAtMost(one, 3));
+  isHandedOn = true;
+  server.prependListener('connection', (socket) => {
+    socket.pause = () => {
+      asked.push('pause');
+      return socket;
+    };
+  });
+  const far = dial();
+  far.write('POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n');
+  await expect.poll(said).toContain('chunked');
+  far.write('1\r\na\r\n1\r\nb\r\n');
+  await expect.poll(said).toContain('b');
+  expect(asked).toEqual([]);
+  far.write('1\r\nc\r\n');
+  await expect.poll(() => asked).toEqual(['pause']);
+  far.destroy();
 });

@@ -267,7 +267,7 @@ test('what was sent ahead has a bound, and an address a part of it', async () =>
   await expect.poll(() => waiting.length).toBe(1);
   const second = dial();
   second.socket.write(get('/wait') + get('/slow/1').repeat(400));
-  await once(second.socket, 'end');
+  await second.closed;
   const other = connect({ host: '127.0.0.1', port: server.port, localAddress: '127.0.0.2' });
   other.write(get('/slow/2').repeat(10));
   expect(String((await once(other, 'data'))[0])).toContain('{"n":"2"}');

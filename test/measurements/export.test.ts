@@ -245,6 +245,37 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     ]);
   });
 
+  test('of the widest buckets are what one device says of them, and wider ones are refused', async () => {
+    const device = await app.newDevice(history.db);
+    await store(device, { sId: '0x1', ts: t0, val: 1 }, { sId: '0x1', ts: t0 + 1, val: 3 });
+    const one = `/v2/measurements/${device.uuid}`;
+    for (const [bucket, from] of [
+      ['36500d', 0],
+      ['876000h', 0],
+      ['3153600000s', 0],
+      ['1177mo', 0],
+    ] as const)
+      for (const order of ['asc', 'desc']) {
+        const { buckets } = await json(
+          device.accountId,
+          `devices=${device.uuid}&bucket=${bucket}&order=${order}&stats=count,avg`,
+        );
+        expect(buckets).toEqual([
+          { deviceAuthUuid: device.uuid, sId: '0x1', ts: from, count: 2, avg: 2 },
+        ]);
+        const body = await history.json(`${one}?bucket=${bucket}`, device.accountId);
+        expect(body['buckets']).toMatchObject([{ ts: from, count: 2, avg: 2 }]);
+      }
+    for (const wider of ['36501d', '1178mo', '9999999999s'])
+      for (const path of [`${one}?`, `/v2/measurements?devices=${device.uuid}&`]) {
+        const response = await history.get(`${path}bucket=${wider}`, device.accountId);
+        expect(await response.json()).toMatchObject({
+          status: 400,
+          errors: [{ path: 'bucket', message: 'is wider than 36500 days' }],
+        });
+      }
+  });
+
   test.each([
     ['', 'devices'],
     ['devices=freezer', 'devices'],

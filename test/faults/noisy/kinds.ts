@@ -44,6 +44,7 @@ import { moves } from './kinds/moves.ts';
 import { mqttFlood } from './kinds/mqtt-flood.ts';
 import { oddPackets } from './kinds/odd-packets.ts';
 import { v5Properties } from './kinds/v5-properties.ts';
+import { packetBursts } from './kinds/packet-bursts.ts';
 import { passwordChanges } from './kinds/password-changes.ts';
 import { pipelined, pipelining } from './kinds/pipelining.ts';
 import { polls, strangers, uplinks } from './kinds/crowds.ts';
@@ -143,6 +144,7 @@ export const kinds: NoisyKind[] = [
   repeatedPurpose,
   pushStorm,
   oddPackets,
+  ...packetBursts,
   v5Properties,
   auditLists,
   wills,

@@ -10,6 +10,7 @@ async function flood(enemy: Enemy, signal: AbortSignal, of: Flood): Promise<void
   const open = () => {
     if (signal.aborted) return;
     const socket = enemy.dial(port).resume();
+    enemy.tally.count('opened');
     const write = () => {
       // One that the service has ended is not destroyed yet, and takes nothing more.
       if (signal.aborted || !socket.writable) return;
