@@ -58,3 +58,13 @@ export class DomainError extends Error {
     this.rate = options.rate;
   }
 }
+
+/**
+ * Whether an answer with this error goes by what was read ("there is no such device", "there is an account with this
+ * address"): whoever asks again for what was not answered takes it for the outcome of the first attempt.
+ */
+export function saysWhatIsThere(error: unknown): boolean {
+  return error instanceof DomainError && existence.has(error.code);
+}
+
+const existence: ReadonlySet<ErrorCode> = new Set(['not-found', 'device-gone', 'conflict']);

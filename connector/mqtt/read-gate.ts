@@ -46,12 +46,15 @@ export function gateReads(
   readOnAfterWrites(socket, lingerMs);
 }
 
-/** A write that fails because the connection was reset is left to its reads, which come to its end too. */
+/**
+ * A write that fails because the other side has gone is left to its reads, which come to its end too. A WebSocket whose
+ * other side has sent its close frame says so with an error that has no code.
+ */
 function readOnAfterWrites(socket: Duplex, lingerMs: number): void {
   type Written = (error?: Error | null) => void;
   let timer: NodeJS.Timeout | null = null;
   const leave = (done: Written) => (error?: Error | null) => {
-    if (!error || !lossCodes.has(codeOf(error))) return done(error);
+    if (!error || !isLoss(error)) return done(error);
     timer ??= setTimeout(() => socket.destroy(), lingerMs).unref();
     done();
   };
@@ -63,6 +66,8 @@ function readOnAfterWrites(socket: Duplex, lingerMs: number): void {
 
 /** Of a connection that the other side has ended. */
 const lossCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
+
+const isLoss = (error: Error) => codeOf(error) === '' || lossCodes.has(codeOf(error));
 
 /** Makes the reader of a gated socket ask again. */
 export function wakeReader(socket: Duplex): void {

@@ -1,3 +1,4 @@
+import process from 'node:process';
 import type { ConnectorLimits, Tuning } from '../options.ts';
 import type { DevicePorts } from '../ports.ts';
 import type { Connection, Device } from './connection.ts';
@@ -111,7 +112,7 @@ export function createReader(options: ReaderOptions): Reader {
   }
 
   function take(connection: Connection, read: Read): Buffer | null {
-    const { socket, scanner, device } = connection;
+    const { scanner, device } = connection;
     if (!canReadOrWait(connection) || !hasTurn(connection)) {
       connection.isStarved = true;
       return null;
@@ -120,6 +121,7 @@ export function createReader(options: ReaderOptions): Reader {
     wasRead(connection);
     if (chunk === null) return null;
     connection.hasRead = true;
+    connection.isStarved = false;
     const isOpening = connection.stage === 'opening';
     const most = tuning.maxUnackedMessages - connection.unacked.length;
     const mayBeLarge = large.areTaken && device && !connection.isWebSocket;
@@ -129,12 +131,22 @@ export function createReader(options: ReaderOptions): Reader {
     if (connection.large || scanner.beganLarge) large.follow(connection);
     const begunBytes = scanner.isLarge ? 0 : scanner.begunBytes;
     if (begunBytes !== connection.begunBytes) followBegun(connection, begunBytes);
-    if (end < chunk.length && !scanner.isOver) socket.unshift(chunk.subarray(end));
+    if (end < chunk.length && !scanner.isOver) putBack(connection, chunk.subarray(end));
     if (isOpening && scanner.isBetween && end > 0) connection.stage = 'authenticating';
     const taken = end < chunk.length ? chunk.subarray(0, end) : chunk;
     const whole = end > 0 ? takeWhole(connection, taken, isOpening) : null;
     if (scanner.isBroken) connection.breakOff('malformed', scanner.fault);
     return whole;
+  }
+
+  /**
+   * Node says 'readable' of what is put back, but not where the other side has ended its own: nobody would read the rest of
+   * what a program sent before it closed its socket.
+   */
+  function putBack(connection: Connection, rest: Buffer): void {
+    connection.socket.unshift(rest);
+    connection.isStarved = true;
+    process.nextTick(() => connection.resume());
   }
 
   /** Charges the device, and gives aedes what it is to read of the packets that are whole. Others are kept until they are. */

@@ -1,6 +1,6 @@
 import process from 'node:process';
 import { loadConfig } from '../config/config.ts';
-import { DomainError } from '../errors.ts';
+import { DomainError, saysWhatIsThere } from '../errors.ts';
 import { describeStartError } from '../start-error.ts';
 import {
   allow,
@@ -66,7 +66,7 @@ async function main(args: string[]): Promise<number> {
   const isSure = args[0] === 'delete' && args.includes('--yes');
   const given = isSure ? args.filter((arg) => arg !== '--yes') : args;
   const wrong = findWrongArgument(given, Object.fromEntries(takes));
-  const [name = '', ...rest] = given;
+  const [name = '', ...named] = given;
   const command = commands[name];
   if (wrong !== null || !command) {
     process.stderr.write(`${wrong}\n\n${usage}`);
@@ -76,9 +76,14 @@ async function main(args: string[]): Promise<number> {
   const mayMake = name === 'create';
   const tools = await openTools(await loadConfig(process.env), { mayMake });
   try {
-    const [email = '', ...others] = rest;
+    const [email = '', ...others] = named;
     const ask = (email: string) => readPassword(email, process.stdin, process.stderr);
-    const lines = await command.run(tools, email, ask, isSure ? ['--yes'] : others);
+    const rest = isSure ? ['--yes'] : others;
+    const lines = await command.run(tools, email, ask, rest).catch(async (error: unknown) => {
+      // "There is one already", or none any more: a failover must not undo what was read.
+      if (saysWhatIsThere(error)) await tools.db.confirmReads();
+      throw error;
+    });
     for (const line of lines) console.log(line);
     return 0;
   } finally {

@@ -5,7 +5,7 @@ import { Readable } from 'node:stream';
 import Router from '@koa/router';
 import type Koa from 'koa';
 import type { Context } from 'koa';
-import { DomainError, type ErrorCode } from '../errors.ts';
+import { DomainError, saysWhatIsThere } from '../errors.ts';
 import type { BodyReader } from './body.ts';
 import { acceptBody } from './body-chunks.ts';
 import { allowCompression } from './compress.ts';
@@ -188,7 +188,8 @@ function readHere<T>(source: AsyncIterable<T>): AsyncIterable<T> {
 /**
  * Answers a request that was to change something. Where the answer says that there was nothing to change ("there is no
  * such device", "there is an account with this address", a second DELETE), it goes by what was read, and its sender takes
- * it for the outcome of an earlier attempt: it waits until a failover cannot undo that.
+ * it for the outcome of an earlier attempt: it waits until a failover cannot undo that. So does a 401 of a DELETE, which
+ * may have ended what let its sender in.
  */
 async function confirmed(
   { method }: Route,
@@ -196,16 +197,18 @@ async function confirmed(
   { confirmReads }: RouterDeps,
 ): Promise<void> {
   if (method === 'get') return work();
+  const isRemoval = method === 'delete';
   try {
     await work();
   } catch (error) {
-    if (error instanceof DomainError && saysWhatIsThere.has(error.code)) await confirmReads?.();
+    if (saysWhatIsThere(error) || (isRemoval && isUnauthenticated(error))) await confirmReads?.();
     throw error;
   }
-  if (method === 'delete') await confirmReads?.();
+  if (isRemoval) await confirmReads?.();
 }
 
-const saysWhatIsThere: ReadonlySet<ErrorCode> = new Set(['not-found', 'device-gone', 'conflict']);
+const isUnauthenticated = (error: unknown) =>
+  error instanceof DomainError && error.code === 'unauthenticated';
 
 /** Nothing tells a client that has ended its side from one that has gone, and an endless answer waits for neither. */
 function endWithClient(socket: Socket): void {

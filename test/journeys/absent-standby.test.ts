@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
+import process from 'node:process';
 import { connectAsync } from 'mqtt';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import { migrate } from '../../src/db/migrate.ts';
 import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { withoutStandby, type WithoutStandby } from '../support/synchronous.ts';
+import { runOn } from '../support/template.ts';
 import { configuration, send, thresholdPurpose, type Registration } from './app.ts';
+import { runProgram } from './process.ts';
 import { testService, type TestService } from './service.ts';
 
 /** Prepares something that is then sent twice: once in vain, and again. */
@@ -60,10 +63,11 @@ const overMqtt =
 
 const measurement = (ts: number) => ({ sId: '0x01', val: 21, ts });
 
-/** Throws unless it was answered, and not with 503. */
+/** Throws unless it was answered, and neither with 503 nor because the request was wrong. */
 async function answered(response: Response): Promise<number> {
   await response.arrayBuffer();
-  if (response.status >= 500) throw new Error(`${response.url}: ${response.status}`);
+  if (response.status >= 500 || response.status === 400)
+    throw new Error(`${response.url}: ${response.status}`);
   return response.status;
 }
 
@@ -116,6 +120,41 @@ const sendings: Record<string, Sending> = {
     const { call, register } = await openAccount(url);
     const { deviceAuthUuid } = await register();
     return async () => answered(await call('DELETE', `/v2/devices/${deviceAuthUuid}`));
+  },
+  async 'the removal of an account'(url) {
+    const { call } = await openAccount(url);
+    return async () => answered(await call('DELETE', '/v2/accounts'));
+  },
+  async 'the removal of a push token'(url) {
+    const { call } = await openAccount(url);
+    const added = await call('POST', '/v2/accounts/push-tokens', { token: 'a telephone' });
+    const { tokenId } = (await added.json()) as { tokenId: string };
+    return async () => answered(await call('DELETE', `/v2/accounts/push-tokens/${tokenId}`));
+  },
+  async 'the removal of a key'(url) {
+    const { call } = await openAccount(url);
+    const made = await call('POST', '/v2/accounts/keys', { name: 'k', scopes: ['devices:read'] });
+    const { keyId } = (await made.json()) as { keyId: string };
+    return async () => answered(await call('DELETE', `/v2/accounts/keys/${keyId}`));
+  },
+  async 'the removal of a purpose'(url) {
+    const { call } = await openAccount(url);
+    const made = await call('POST', '/v2/purposes', { purpose: thresholdPurpose(1, 30) });
+    const { purposeUuid } = (await made.json()) as { purposeUuid: string };
+    return async () => answered(await call('DELETE', `/v2/purposes/${purposeUuid}`));
+  },
+  async 'labels that a device has already'(url) {
+    const { call, register } = await openAccount(url);
+    const { deviceAuthUuid } = await register();
+    const path = `/v2/devices/${deviceAuthUuid}/labels`;
+    return async () => answered(await call('PUT', path, { labels: ['cellar'] }));
+  },
+  async 'a device that is muted already'(url) {
+    const { call, register } = await openAccount(url);
+    const { deviceAuthUuid } = await register();
+    const path = `/v2/devices/${deviceAuthUuid}/mute`;
+    const body = { untilTs: Date.now() + 3_600_000 };
+    return async () => answered(await call('PUT', path, body));
   },
   async 'the end of a session'(url) {
     const { call, logIn } = await openAccount(url);
@@ -172,6 +211,57 @@ describe.each(kinds)('while $kind has no synchronous standby', ({ timescaledb, t
       expect(isAnswered).toBe(false);
       await standby.letGo();
       await Promise.all([repeated, first]);
+    },
+  );
+
+  // Nothing is written by these: they say what was there, or gone, before.
+  const said = Object.keys(sendings).filter((name) => /removal|registration|end of/.test(name));
+  test.skipIf(timescaledb).each(said)(
+    '%s is not answered where it only says that it was done before',
+    async (name) => {
+      const act = await (sendings[name] as Sending)(service.url);
+      await act();
+      await standby.requireStandby();
+      let isAnswered = false;
+      const again = act().then(() => (isAnswered = true));
+      again.catch(() => undefined);
+      for (let asked = 0; asked < 20; asked += 1) await fetch(`${service.url}/v2/devices`);
+      expect(isAnswered).toBe(false);
+      await standby.letGo();
+      await again;
+    },
+  );
+
+  // What an operator is told of an account is the same with every kind of storage.
+  test.skipIf(timescaledb)(
+    'npm run account waits too, where it says that there is an account',
+    async () => {
+      const databaseUrl = cluster.url();
+      const email = `${randomUUID()}@example.org`;
+      await answered(await send(`${service.url}/v2/accounts`, 'POST', { email, password }));
+      await standby.requireStandby();
+      const env = { DATABASE_URL: databaseUrl, SECRET: 'a secret that only this test knows, long' };
+      const args = ['src/cli/account.ts', 'create', email];
+      const command = runProgram(process.execPath, args, { env, input: `${password}\n` });
+      const ended = command.ended();
+      let status: number | null | undefined;
+      void ended.then((code) => (status = code));
+      const countWaiting = async () => {
+        const { rows } = await runOn(databaseUrl, (client) =>
+          client.query(
+            `select from pg_stat_activity
+              where wait_event = 'SyncRep' and application_name = 'operator-command'`,
+          ),
+        );
+        return rows.length;
+      };
+      await expect
+        .poll(async () => status !== undefined || (await countWaiting()) > 0, { timeout: 60_000 })
+        .toBe(true);
+      expect(status).toBeUndefined();
+      await standby.letGo();
+      expect(await ended).toBe(1);
+      expect(command.stderr()).toContain('There is an account');
     },
   );
 });

@@ -34,6 +34,7 @@ export async function openTools(config: Config, { mayMake = false } = {}): Promi
     connectionString: reached.connectionString,
     schema: reached.schema,
     maxConnections: 4,
+    applicationName: 'operator-command',
     connectTimeoutMs,
     statementTimeoutMs,
     onIdleError: onError,
