@@ -72,7 +72,9 @@ async function main(args: string[]): Promise<number> {
     process.stderr.write(`${wrong}\n\n${usage}`);
     return 2;
   }
-  const tools = await openTools(await loadConfig(process.env));
+  // Where registration is closed, the first account is made before the first start.
+  const mayMake = name === 'create';
+  const tools = await openTools(await loadConfig(process.env), { mayMake });
   try {
     const [email = '', ...others] = named;
     const ask = (email: string) => readPassword(email, process.stdin, process.stderr);

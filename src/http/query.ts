@@ -31,7 +31,7 @@ const specified: ReadonlySet<string> = new Set([
 const longestHeader = 2_000;
 
 /**
- * The query as an object, for the route's schema; a parameter given twice is an array, which no schema takes. What the
+ * The query as an object, for the route's schema. A parameter given twice and one that cannot be read are refused. What the
  * route does not know is refused with its name (`invalid-input`), or, on a route of the specification, told in
  * `X-Warnings`: a list of `{ path, message }` in JSON. A time in seconds is told in it on every route.
  */
@@ -61,8 +61,17 @@ function findUnreadable(ctx: Context, route: Route): Problem[] {
     if (known === null || known.includes(path))
       problems.push({ path, message: 'is not percent-encoded UTF-8' });
   }
+  for (const [path, value] of Object.entries(ctx.query)) {
+    if (!known?.includes(path)) continue;
+    if (Array.isArray(value)) problems.push({ path, message: 'is given more than once' });
+    else if (lostPlus.test(value ?? ''))
+      problems.push({ path, message: 'has a space where a + was meant: a query has %2B for it' });
+  }
   return problems;
 }
+
+/** A time with an offset whose `+` was not encoded: in a query that is a space (URL Standard, section 5.1). */
+const lostPlus = /T\d\d:\d\d\S* \d\d:?\d\d$/;
 
 function findUnknown({ query }: Context, route: Route): Problem[] {
   const known = knownOf(route);

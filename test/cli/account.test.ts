@@ -1,4 +1,4 @@
-import { rmSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { AuditEntry } from '../../src/audit/schema.ts';
@@ -222,13 +222,36 @@ describe('npm run account, beside a running service with registration closed', (
   });
 });
 
+test.each([
+  'account list',
+  'account delete me@example.com --yes',
+  'account reset-link me@example.com',
+  'clock',
+  'clock believe',
+  'retention apply',
+  'secret status',
+  'secret accept',
+])('npm run %s makes no database where DATA_DIR has none', async (command) => {
+  const [name, ...args] = command.split(' ');
+  const dir = makeTemporaryDir();
+  const env = { DATA_DIR: join(dir, 'mistyped') };
+  try {
+    const program = runProgram(process.execPath, [`src/cli/${name}.ts`, ...args], { env });
+    expect(await program.ended()).toBe(1);
+    expect(program.stderr()).toBe(`DATA_DIR ${env.DATA_DIR}: holds no database.\n`);
+    expect(program.stdout()).toBe('');
+    expect(existsSync(env.DATA_DIR)).toBe(false);
+  } finally {
+    rmSync(dir, { recursive: true });
+  }
+});
+
 test('npm run account works on the embedded database, with no service running', async () => {
   const dir = makeTemporaryDir();
   const env = { DATA_DIR: join(dir, 'data') };
   try {
     const created = await account(env, ['create', 'me@example.com'], 'correct horse\n');
     expect(created.status).toBe(0);
-    // What a mistyped DATA_DIR is noticed by.
     expect(created.stderr).toMatch(
       /^Making a database in \S+\/data \(first start\)\.\nMigrated the database to .*\n$/,
     );

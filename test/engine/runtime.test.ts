@@ -1,6 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import { evaluate } from '../../src/engine/evaluate.ts';
-import { enter, hasPlace, startRuntime } from '../../src/engine/runtime.ts';
+import { findNextDue } from '../../src/engine/next-due.ts';
+import { broughtBack, enter, hasPlace, startRuntime } from '../../src/engine/runtime.ts';
 import { number, profileOf, purposeWith, run, stored } from './samples.ts';
 
 const above20 = { sId: '0x1', thresholds: { isGt: 20 } };
@@ -80,4 +81,33 @@ test('a place is in a profile or is not', () => {
   expect(hasPlace(profile, { puId: 1, stId: 1 })).toBe(true);
   expect(hasPlace(profile, { puId: 1, stId: 2 })).toBe(false);
   expect(hasPlace(profile, { puId: 2, stId: 1 })).toBe(false);
+});
+
+describe('once the clock of the service is right again, after it was ahead', () => {
+  const nowTs = 1_000_000;
+  const leapTs = nowTs + 86_400_000;
+  const at = { nowTs, latestTs: nowTs + 10_000 };
+  const dueTs = (cause: object, ts: number) => {
+    const profile = profileOf(purposeWith({ evId: 1, causes: [{ sId: '0x1', ...cause }] }));
+    const { runtime } = run(profile, [number(21, ts)]);
+    const back = broughtBack(profile, runtime, at);
+    return { runtime, back, due: findNextDue(profile, back, { gaps: [] }).ts };
+  };
+  const silent = { threshold: { noneForMs: 60_000 } };
+  const lasts = { threshold: { forMs: 60_000 }, thresholds: { isGt: 20 } };
+
+  test.each([
+    ['a silence is counted from now on', silent, nowTs + 60_000],
+    ['what lasts is counted from now on', lasts, nowTs + 60_000],
+  ])('%s', (_name, cause, expected) => {
+    expect(dueTs(cause, leapTs).due).toBe(expected);
+  });
+
+  test.each([
+    ['a silence', silent],
+    ['what lasts', lasts],
+  ])('%s that began before the leap stays the very same', (_name, cause) => {
+    const { runtime, back } = dueTs(cause, at.latestTs);
+    expect(back).toBe(runtime);
+  });
 });

@@ -64,6 +64,22 @@ describe('members of a query that a route does not know', () => {
     expect(warningsOf(response)[0]?.path).toBe('unknown0');
   });
 
+  test.each([
+    ['start=2026-11-26T04:54:48+02:00', 'start', 'has a space where a + was meant'],
+    ['end=2026-11-26T04:54+0200', 'end', 'has a space where a + was meant'],
+    ['senses=0x10&senses=0x11', 'senses', 'is given more than once'],
+  ])('are refused where they cannot be meant so: %s', async (query, name, hint) => {
+    const response = await get(`/v2/measurements/${uuid}?${query}`);
+    const { errors } = (await response.json()) as { errors: Problem[] };
+    expect(response.status).toBe(400);
+    expect(errors).toEqual([{ path: name, message: expect.stringContaining(hint) }]);
+  });
+
+  test('an encoded plus is one', async () => {
+    const response = await get(`/v2/measurements/${uuid}?start=2026-11-26T04:54:48%2B02:00`);
+    expect(response.status).toBe(200);
+  });
+
   test('a time in seconds is told, and taken as it is written', async () => {
     const told = { message: 'looks like seconds: expected milliseconds since 1970' };
     const response = await get(`/v2/events/${uuid}?start=1795600000&end=1795700000`);

@@ -31,6 +31,11 @@ test('metrics count requests by documented path, on a port of their own', async 
     expect(text).toContain('process_cpu_seconds_total');
     expect(text).not.toMatch(/things\/(one|two)|stranger|PROPFIND/);
     expect((await fetch(`http://127.0.0.1:${server.port}/`)).status).toBe(404);
+    const url = `http://127.0.0.1:${server.port}/metrics`;
+    const head = await fetch(url, { method: 'HEAD' });
+    expect([head.status, await head.text()]).toEqual([200, '']);
+    const post = await fetch(url, { method: 'POST' });
+    expect([post.status, post.headers.get('allow')]).toEqual([405, 'GET, HEAD']);
     expect((await http.fetch('/metrics')).status).toBe(404);
   } finally {
     await server.close();

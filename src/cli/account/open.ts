@@ -10,7 +10,7 @@ import type { Settings } from '../../config/settings.ts';
 import { startDatabaseSessions } from '../../sessions/database.ts';
 import { startRedisSessions } from '../../sessions/redis.ts';
 import type { SessionStore } from '../../sessions/store.ts';
-import { reachDatabase } from './reach-database.ts';
+import { reachDatabase, requireDatabase } from './reach-database.ts';
 
 /** What the functions of the features need when a command calls them. */
 export type Tools = {
@@ -23,7 +23,9 @@ export type Tools = {
   close(): Promise<void>;
 };
 
-export async function openTools(config: Config): Promise<Tools> {
+/** `mayMake`: the embedded database is made where `DATA_DIR` has none yet; without it that is refused. */
+export async function openTools(config: Config, { mayMake = false } = {}): Promise<Tools> {
+  if (!mayMake) await requireDatabase(config);
   const { redisUrl: url } = config;
   if (url !== null) await checkRedis({ url, onAway: () => {} });
   const reached = await reachDatabase(config);

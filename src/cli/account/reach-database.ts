@@ -1,3 +1,5 @@
+import { stat } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { connectionStringOf } from '../../db/embedded/address.ts';
 import { isEarlier } from '../../db/embedded/earlier-server.ts';
@@ -11,9 +13,10 @@ import { migrate } from '../../db/migrate.ts';
 import { explainMissingRight } from '../../db/missing-right.ts';
 import type { LogEvent } from '../../log/events.ts';
 import type { Write } from '../../log/logger.ts';
+import { StartError } from '../../start-error.ts';
 import { consoleLog } from '../console-log.ts';
 
-/** Said by a command too: a mistyped DATA_DIR is noticed by it, and a migration is for good. */
+/** Said by a command too: a database that is made, and a migration, are for good. */
 const told: LogEvent[] = ['database.created', 'database.migrated'];
 const info: Write = (context, message) => {
   if (told.includes(context.event)) consoleLog.warn(context, message);
@@ -38,6 +41,16 @@ export async function reachDatabase(config: Config): Promise<ReachedDatabase> {
     await reached.release();
     throw explainMissingRight(error);
   }
+}
+
+/**
+ * Refuses a data directory without a database, as starting the embedded one would make it: a mistyped `DATA_DIR` would
+ * look like a service that has nothing.
+ */
+export async function requireDatabase({ databaseUrl, dataDir }: Config): Promise<void> {
+  if (databaseUrl !== null) return;
+  if (!(await stat(join(dataDir, 'postgresql')).catch(() => null)))
+    throw new StartError(`DATA_DIR ${dataDir}: holds no database.`);
 }
 
 /** The same with the schema that it has. */

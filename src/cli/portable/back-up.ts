@@ -1,17 +1,14 @@
-import { stat } from 'node:fs/promises';
-import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { backUpPortable } from '../../db/portable/back-up-portable.ts';
 import type { CopyOptions } from '../../db/portable/write-copy.ts';
-import { StartError } from '../../start-error.ts';
-import { reachUnchanged } from '../account/reach-database.ts';
+import { reachUnchanged, requireDatabase } from '../account/reach-database.ts';
 import { createScreen } from '../simulate/screen.ts';
 import { untilInterrupted } from './interrupt.ts';
 import { showRows, summarise } from './progress.ts';
 
 /** `npm run backup -- --portable`: gives the exit status. */
 export async function backUpPortably(config: Config, target: string): Promise<number> {
-  await requireCluster(config);
+  await requireDatabase(config);
   const screen = createScreen(process.stdout);
   const startMs = performance.now();
   const { manifest, hasSecret } = await untilInterrupted('Nothing is left of the copy.', (signal) =>
@@ -37,11 +34,4 @@ async function copy(config: Config, target: string, options: CopyOptions) {
   } finally {
     await release();
   }
-}
-
-/** Refused here, because starting the embedded database would make one. */
-async function requireCluster({ databaseUrl, dataDir }: Config): Promise<void> {
-  if (databaseUrl !== null) return;
-  if (!(await stat(join(dataDir, 'postgresql')).catch(() => null)))
-    throw new StartError(`DATA_DIR ${dataDir}: holds no database.`);
 }
