@@ -6,6 +6,7 @@ import { JoinedChunks } from '../lib/joined-chunks.ts';
 import { decodeUtf8 } from '../lib/json-text.ts';
 import { isPercentEncodedUtf8, isStorable, parseJsonBody } from './json.ts';
 import { parseListBody, type ListBody } from './list-body.ts';
+import type { RequestState } from './request-info.ts';
 
 const formType = 'application/x-www-form-urlencoded';
 
@@ -33,7 +34,9 @@ export function createBodyReader(limitBytes: number): BodyReader {
     if (!['', 'utf-8', 'utf8'].includes(ctx.request.charset.toLowerCase())) {
       ctx.throw(415, 'JSON is written in UTF-8');
     }
-    const text = decodeUtf8(await readAll(ctx, listBody?.limitBytes ?? limitBytes));
+    const bytes = await readAll(ctx, listBody?.limitBytes ?? limitBytes);
+    (ctx.state as RequestState).bodyBytes = bytes;
+    const text = decodeUtf8(bytes);
     if (text === null) throw new DomainError('invalid-input', 'The body is not UTF-8.');
     if (listBody) return parseListBody(text, listBody);
     if (isForm) return readForm(text);

@@ -3,6 +3,7 @@ import type { Context } from 'koa';
 import { z } from 'zod';
 import { DomainError } from '../errors.ts';
 import { nextTurn } from '../lib/in-turns.ts';
+import type { RequestState } from './request-info.ts';
 
 /** Whatever runs SQL within the transaction that makes something. */
 export type InTransaction = {
@@ -73,8 +74,7 @@ const lengthInTurn = 1_048_576;
 
 /** Of a request whose body was read: of its method, path, query and body. */
 export async function fingerprintOf(ctx: Context): Promise<Buffer> {
-  const { body } = ctx.request as { body?: unknown };
-  const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+  const { bodyBytes: bytes = Buffer.alloc(0) } = ctx.state as RequestState;
   const hash = createHash('sha256').update(`${ctx.method} ${ctx.originalUrl}\n`);
   for (let at = 0; at < bytes.length; at += lengthInTurn) {
     if (at > 0) await nextTurn();

@@ -7,7 +7,10 @@ import type { Body, RequestInfo } from './request.ts';
 export type RequestState = Pick<
   RequestInfo,
   'requestId' | 'receivedTs' | 'now' | 'address' | 'isHttps'
->;
+> & {
+  /** Of a body that was read as a whole, before it was decoded. */
+  bodyBytes?: Buffer;
+};
 
 /**
  * A request as handlers see it; nothing of Koa. A class, because for a getter in an object literal V8

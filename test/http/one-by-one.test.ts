@@ -195,6 +195,31 @@ describe('whatever Node would answer itself has its turn too', () => {
   });
 });
 
+test.each([
+  ['CONNECT', 'CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n'],
+  ['an upgrade', get('/nowhere', 'Host: x\r\nConnection: upgrade\r\nUpgrade: websocket\r\n')],
+  ['what is no HTTP', 'A\r\n\r\n'],
+])('a connection that is refused, of %s, is not reset behind its answer', async (_name, text) => {
+  await start();
+  const { socket, closed } = dial();
+  let wasReset = false;
+  socket.on('error', () => (wasReset = true));
+  socket.write(text);
+  await once(socket, 'end');
+  const other = dial();
+  for (let n = 1; n <= 20; n += 1) {
+    socket.write('more');
+    const answered = once(other.socket, 'data');
+    other.socket.write(get('/slow/1'));
+    await answered;
+  }
+  expect(wasReset).toBe(false);
+  for (const one of [other, { socket, closed }]) {
+    one.socket.destroy();
+    await one.closed;
+  }
+});
+
 test('where the bytes are cut changes nothing', async () => {
   await start();
   const requests = [
