@@ -1,6 +1,9 @@
 // What was received whole and not acknowledged when its connection ended: each row of the table in docs/devices.md.
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
 import { readProjectFile } from '../docs/readme.ts';
+import { findProgram } from '../support/program.ts';
 import { startHttpWorld, type HttpWorld } from './http/harness.ts';
 import { manualClock, startWorld, until, type World } from './harness.ts';
 import { keptCases, keptLines, mqttEndings, type KeptCase } from './kept-rows.ts';
@@ -134,6 +137,91 @@ describe('a message that was received whole, by the end of its connection', () =
       );
     expect(lines.slice(2)).toEqual(keptLines);
   });
+});
+
+/** Programs that nobody changed: `leaves` says good-bye, otherwise it breaks off. */
+describe.each([
+  ['MQTT 3.1.1', true, true],
+  ['MQTT 3.1.1', true, false],
+  ['MQTT 3.1.1', false, true],
+  ['MQTT 3.1.1', false, false],
+  ['MQTT 5', true, true],
+  ['MQTT 5', true, false],
+  ['MQTT 5', false, true],
+  ['MQTT 5', false, false],
+] as const)('over %s, leaves: %s, every item has a time: %s', (over, leaves, hasTime) => {
+  const ending = leaves ? 'DISCONNECT' : 'closed by the device';
+  const { isStored } = keptCases.find(
+    (one) => one.over === over && one.qos === 1 && one.ending === ending && one.hasTime === hasTime,
+  ) as KeptCase;
+  const valuesOf = (count: number) => Array.from({ length: count }, (_, n) => n + 1);
+  const line = (val: number) =>
+    JSON.stringify({ sId: '0x1', val, ...(hasTime ? { ts: val } : {}) });
+  const rate = 1_000_000;
+  const limits = { messagesPerSecond: rate, messagesBurst: rate, measurementsPerSecond: rate };
+
+  /** Ends with the values that are stored, once nothing is under way. */
+  async function storedAtLast({ store, connector }: World): Promise<unknown[]> {
+    store.release();
+    await until(() => connector.snapshot().connections === 0, 'the end of the connection');
+    await until(() => connector.snapshot().unackedBytes === 0, 'nothing to be under way');
+    return store.stored.map(({ uplink }) =>
+      uplink.content.kind === 'measurements' ? uplink.content.items[0]?.value.val : null,
+    );
+  }
+
+  // Of what can still be read when the program breaks off, all is stored: its end is not known before.
+  test(`mqtt.js, ${leaves ? 'end()' : 'end(true)'}`, async () => {
+    const started = (world = await startWorld({ limits }));
+    const { store, connector } = started;
+    const count = isStored ? 500 : 50;
+    const client = await started.connect({ protocolVersion: over === 'MQTT 5' ? 5 : 4 });
+    store.isHolding = true;
+    const topic = `devices/${started.device.uuid}/up/measurements`;
+    const acknowledged: number[] = [];
+    for (const n of valuesOf(count))
+      client.publish(topic, line(n), { qos: 1 }, (error) => {
+        if (!error) acknowledged.push(n);
+      });
+    // Of one connection the service reads 100 that are not stored.
+    await until(() => store.held.length === Math.min(count, 100), 'what is read');
+    await until(() => client.stream.writableLength === 0, 'the rest to be sent');
+    client.end(!leaves);
+    if (!leaves && !isStored)
+      await until(() => connector.snapshot().connections === 0, 'the end of the connection');
+    expect(await storedAtLast(started)).toEqual(isStored ? valuesOf(count) : []);
+    expect(acknowledged).toEqual(leaves ? valuesOf(count) : []);
+  });
+
+  test.skipIf(findProgram('mosquitto_pub') === null)(
+    `mosquitto_pub, ${leaves ? 'to its end' : 'killed'}`,
+    async () => {
+      const started = (world = await startWorld({ limits }));
+      const { store, connector, device, port } = started;
+      store.isHolding = true;
+      const args = ['-V', over === 'MQTT 5' ? 'mqttv5' : 'mqttv311', '-p', `${port}`];
+      args.push('-h', '127.0.0.1', '-u', device.uuid, '-P', device.token, '-q', '1', '-l');
+      args.push('-t', `devices/${device.uuid}/up/measurements`);
+      const program = spawn('mosquitto_pub', args, { stdio: ['pipe', 'ignore', 'inherit'] });
+      const exited = once(program, 'exit');
+      program.stdin.on('error', () => {});
+      const count = leaves ? 500 : 20;
+      // It ends with its input.
+      program.stdin.write(`${valuesOf(count).map(line).join('\n')}\n`);
+      // By MQTT 3.1.1 it has twenty under way at most.
+      await until(() => store.held.length >= 20, 'what it sends at once');
+      if (leaves) {
+        program.stdin.end();
+        store.release();
+        expect(await exited).toEqual([0, null]);
+      } else {
+        program.kill('SIGKILL');
+        await exited;
+        await until(() => connector.snapshot().connections === 0, 'the end of the connection');
+      }
+      expect(await storedAtLast(started)).toEqual(isStored ? valuesOf(count) : []);
+    },
+  );
 });
 
 describe('after a DISCONNECT', () => {
