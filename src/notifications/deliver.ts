@@ -3,7 +3,7 @@ import type { AlarmPort } from './alarm-port.ts';
 import { asDeliveryError, DeliveryError, type DriverVerdict } from './drivers/driver.ts';
 import { endAnnouncement } from './end-announcement.ts';
 import { gather } from './gather.ts';
-import type { NotificationLog } from './log.ts';
+import type { UndeliveredLog } from './log.ts';
 import type { NumberRule } from './phone-number.ts';
 import { hasPushToken, removePushToken } from './queries.ts';
 import { reasonAgainst } from './reason-against.ts';
@@ -20,7 +20,7 @@ export type DeliveryDeps = SendDeps & {
   alarms: AlarmPort;
   isAllowedNumber: NumberRule;
   maxAttempts: number;
-  log: NotificationLog;
+  undelivered: UndeliveredLog;
   clock: () => number;
   /** Told how each attempt ended, for whoever counts. */
   onOutcome?: ((outcome: { kind: MessageChannel; state: AttemptState }) => void) | undefined;
@@ -32,7 +32,7 @@ export type DeliveryDeps = SendDeps & {
  * least once.
  */
 export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
-  const { db, alarms, maxAttempts, log, clock, onOutcome } = deps;
+  const { db, alarms, maxAttempts, undelivered, clock, onOutcome } = deps;
   const { kind } = turn;
   const settle = async (outcome: Omit<TurnOutcome, 'nowMs' | 'via'>, via: string) => {
     await db.transaction(async (tx) => {
@@ -61,10 +61,7 @@ export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
     const again = verdict === 'again' && turn.attempts < maxAttempts;
     const restMs = Math.min(failure.retryAfterMs ?? 0, longestRestMs);
     // What a provider says is for the operator: an account is told a reason of ours.
-    log.warn(
-      { event: 'notification.undelivered', err: failure, notificationId: turn.id, via, again },
-      'A notification could not be delivered.',
-    );
+    undelivered.note({ notificationId: turn.id, host: turn.host, via, failure, again });
     await settle(
       {
         state: again ? 'queued' : 'failed',

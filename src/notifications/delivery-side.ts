@@ -9,7 +9,7 @@ import type { PostOptions } from './drivers/post-publicly.ts';
 import { hookDriver } from './drivers/signed-webhook.ts';
 import { endAnnouncement } from './end-announcement.ts';
 import { listenForMessages } from './listen.ts';
-import type { NotificationLog } from './log.ts';
+import { createUndeliveredLog, type NotificationLog } from './log.ts';
 import type { NumberRule } from './phone-number.ts';
 import { giveUpOld, queuePlanned } from './planned.ts';
 import { forgetProcess, tellChannels } from './process-queries.ts';
@@ -78,8 +78,10 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     timeoutMs: hookTimeoutMs,
     ...(lookupAll ? { lookupAll } : {}),
   };
+  const undelivered = createUndeliveredLog(log, clock);
   const delivery: DeliveryDeps = {
     ...deps,
+    undelivered,
     db: inTurn(db, databasePlaces),
     email,
     hooks: hookDriver(reach, clock),
@@ -116,6 +118,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
   return {
     lastLookTs: turns.lastLookTs,
     async tend() {
+      undelivered.flush();
       await tell();
       const nowTs = believedTs();
       // In doubt nothing has waited too long; what is for a contact that is gone is given up all the same.
@@ -126,6 +129,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
       clearInterval(promoting);
       await listening.close();
       await turns.close();
+      undelivered.flush({ isEnd: true });
       email?.close();
       await forgetProcess(db, process).catch(onError);
     },

@@ -55,3 +55,18 @@ test('packets are put together whole, wherever they were cut', () => {
     ),
   );
 });
+
+test('a SUBSCRIBE counts one, and one more for each whole 25 bytes behind its fixed header', () => {
+  const down = `devices/${'u'.repeat(36)}/down`;
+  const countOf = (topics: string[]) => {
+    const scanner = new FrameScanner();
+    scanner.advance(packets[0] as Buffer, 1, limits);
+    const subscriptions = topics.map((topic) => ({ topic, qos: 1 as const }));
+    const bytes = generate({ cmd: 'subscribe', messageId: 1, subscriptions });
+    expect(scanner.advance(bytes, 1_000, limits)).toBe(bytes.length);
+    return [bytes.length - 2, scanner.otherUnits];
+  };
+  expect(countOf([`${down}/profile`, `${down}/state`])).toEqual([120, 5]);
+  expect(countOf(['a'.repeat(19)])).toEqual([24, 1]);
+  expect(countOf(['a'.repeat(20)])).toEqual([25, 2]);
+});

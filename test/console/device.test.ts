@@ -1,3 +1,4 @@
+import { pino } from 'pino';
 import type { Browser, Page } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect } from 'vitest';
 import type { Registration } from '../journeys/app.ts';
@@ -21,13 +22,15 @@ const thermometer = {
 
 // In Chromium, where the machine has it: the last line of the run says so where it does not.
 describe.skipIf(browserPath === null)('a device in the console', () => {
+  const logged: Record<string, unknown>[] = [];
+  const write = (line: string) => void logged.push(JSON.parse(line) as Record<string, unknown>);
   let service: TestService;
   let browser: Browser;
   let filled: Filled;
   let token: string;
 
   beforeAll(async () => {
-    service = await consoleService();
+    service = await consoleService(undefined, pino({ level: 'warn' }, { write }));
     browser = await openBrowser();
     filled = await fill(service);
     const login = await post<{ accountAuthToken: string }>('/v2/accounts/login', person, '');
@@ -105,6 +108,34 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await checkPage(watched, 'device-stored-light');
     await page.locator('.card').getByText('99.1 °F').waitFor();
     await expect.poll(() => page.locator('.trouble').count()).toBe(0);
+    expect(watched.faults).toEqual([]);
+    await page.context().close();
+  });
+
+  short('a message outside the topics of its device: told by REST, log and page', async () => {
+    const device = await addDevice('Attic');
+    const uuid = device.deviceAuthUuid;
+    const topic = `devices/${filled.uuids.boxes}/up/measurements`;
+    const { client } = await connectDevice(device);
+    const closed = new Promise<void>((resolve) => void client.once('close', () => resolve()));
+    client.publish(topic, '{"sId":"0x10","val":4321}', { qos: 0 });
+    await closed;
+    const init = { headers: { Authorization: `Bearer ${token}` } };
+    const rejections = async () => {
+      const response = await fetch(`${service.url}/v2/devices/${uuid}/rejections`, init);
+      return await response.json();
+    };
+    await expect.poll(rejections).toMatchObject({
+      rejections: [{ reason: 'foreign-topic', topic, payload: '{"sId":"0x10","val":4321}' }],
+    });
+    expect(logged).toContainEqual(
+      expect.objectContaining({ event: 'mqtt.foreign-topic', device: uuid, topic }),
+    );
+    const watched = await open('light', `devices/${uuid}?tab=rejections`);
+    const { page } = watched;
+    await page.locator('.rejections summary').click();
+    await page.locator('.rejections').getByText(topic).waitFor();
+    await page.getByText(/^Publish to the topic shown when the device was added/).waitFor();
     expect(watched.faults).toEqual([]);
     await page.context().close();
   });

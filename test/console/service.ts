@@ -1,10 +1,17 @@
+import type { Logger } from 'pino';
 import { expect, vi } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
 import { testService, withConsole, type TestService } from '../journeys/service.ts';
 
 /** The whole service with the console turned on. */
-export function consoleService(change: (config: Config) => Config = (config) => config) {
-  return testService({}, { change: (config) => change(withConsole(config)) });
+export function consoleService(
+  change: (config: Config) => Config = (config) => config,
+  log?: Logger,
+) {
+  return testService(
+    {},
+    { change: (config) => change(withConsole(config)), ...(log ? { log } : {}) },
+  );
 }
 
 export type { TestService };

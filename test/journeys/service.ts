@@ -1,4 +1,4 @@
-import { pino } from 'pino';
+import { pino, type Logger } from 'pino';
 import { loadConfig } from '../../src/config/config.ts';
 import type { Config, Role } from '../../src/config/config.ts';
 import { startService } from '../../src/service.ts';
@@ -26,11 +26,13 @@ export async function testService(
     role,
     change = (config) => config,
     clocks,
+    log = pino({ level: 'silent' }),
   }: {
     kind?: DatabaseKind;
     role?: Role;
     change?: (config: Config) => Config;
     clocks?: Clocks;
+    log?: Logger;
   } = {},
 ): Promise<TestService> {
   const database = await testDatabase(kind);
@@ -55,7 +57,7 @@ export async function testService(
       database: { ...config.database, connectTimeoutMs: 20_000 },
       console: { enabled: false },
     }),
-    pino({ level: 'silent' }),
+    log,
     () => undefined,
     clocks,
   );

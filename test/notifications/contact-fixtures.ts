@@ -3,6 +3,7 @@ import type { Database } from '../../src/db/database.ts';
 import type { ContactOptions } from '../../src/notifications/delivery-side.ts';
 import type { AlarmPort } from '../../src/notifications/alarm-port.ts';
 import type { Drivers } from '../../src/notifications/drivers/open.ts';
+import type { NotificationLog } from '../../src/notifications/log.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
@@ -14,6 +15,7 @@ type StartOptions = {
   clock?: () => number;
   drivers?: Drivers;
   alarms?: AlarmPort;
+  log?: NotificationLog;
 };
 
 /** A database for the tests of a file, emptied and with everything closed after each of them. */
@@ -35,6 +37,7 @@ export function useContacts() {
       clock = Date.now,
       drivers = { push: given.scriptedDriver().driver, sms: given.scriptedDriver().driver },
       alarms = given.noAlarms,
+      log = given.silent,
     }: StartOptions = {}): Promise<Notifications> {
       const outbox = await startNotifications({
         alarms,
@@ -45,7 +48,7 @@ export function useContacts() {
         config: NotificationSettings.parse({ pollIntervalMs: 100, maxAttempts: 20 }),
         quotasOf: () => given.quotas,
         isSmsForAll: false,
-        log: given.silent,
+        log,
         clock,
       });
       let ended: Promise<void> | undefined;
