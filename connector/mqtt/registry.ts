@@ -143,6 +143,9 @@ export function createRegistry(options: RegistryOptions) {
       const nowMs = now();
       for (const [uuid, device] of devices) {
         if (device.connections.length > 0) continue;
+        // What ended connections left behind goes on counting as their account's until it is stored or given up.
+        const { account } = device;
+        if (account.devices === 1 && account.bytes > 0) continue;
         const isIdle =
           device.connects.isFull(connectRate, nowMs) &&
           nowMs - device.excessToldMs >= excessToldEveryMs &&

@@ -5,7 +5,7 @@ import type { Encoded } from '../../connector/device/downlink-sender.ts';
 import type { DeviceIdentity, Downlink } from '../../src/contract/uplink.ts';
 import { generate } from 'mqtt-packet';
 import { manualClock, startWorld, until, type World } from './harness.ts';
-import { enter, publishPacket } from './raw.ts';
+import { enter, moments, publishPacket, type RawClient } from './raw.ts';
 
 let world: World | undefined;
 afterEach(() => world?.close());
@@ -155,4 +155,42 @@ describe('what goes down to devices', () => {
     expect(first.sent).toHaveLength(2);
     expect(first.room.bytes).toBe(0);
   });
+});
+
+test('an account that publishes and resets, again and again, keeps to its share of the room', async () => {
+  const clock = manualClock();
+  const rate = 1_000_000;
+  const maxBytes = 60_000;
+  world = await startWorld({
+    now: clock.now,
+    limits: { messagesPerSecond: rate, measurementsPerSecond: rate, storeTimeoutMs: rate },
+    tuning: { maxUnackedTotalBytes: maxBytes, messageOverheadBytes: 2_000 },
+  });
+  const { store, connector } = world;
+  store.isHolding = true;
+  const other = store.addDevice(2, 2);
+  const publish = (raw: RawClient, uuid: string, count: number) => {
+    const topic = `devices/${uuid}/up/measurements`;
+    const value = { sId: '0x1', val: 1, ts: 1 };
+    const ids = Array.from({ length: count }, (_, n) => n + 1);
+    raw.send(...ids.map((messageId) => publishPacket(topic, value, { qos: 1, messageId })));
+  };
+  for (let round = 0; round < 20; round += 1) {
+    const raw = await enter(world);
+    publish(raw, world.device.uuid, 5);
+    await moments(world);
+    raw.socket.resetAndDestroy();
+    // Its devices may be forgotten: their rates have recovered.
+    clock.nowMs += 10_000;
+    await clock.looks(20);
+  }
+  // Two thirds of all, and what one read may bring.
+  const taken = connector.snapshot().unackedBytes;
+  expect(taken).toBeGreaterThan(maxBytes / 2);
+  expect(taken).toBeLessThan(maxBytes * 0.9);
+  const raw = await enter(world, { username: other.uuid, password: Buffer.from(other.token) });
+  publish(raw, other.uuid, 1);
+  await until(() => store.held.some(({ device }) => device.accountId === 2), 'the other account');
+  store.release();
+  await raw.expect('puback');
 });
