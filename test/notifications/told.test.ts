@@ -48,7 +48,7 @@ test('an account is told a reason, the operator what was said', async () => {
   await enqueue(database.db, [given.smsOf(owner, '+421')]);
   const outcomes = await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'failed');
   expect(JSON.stringify(outcomes)).not.toContain('said never');
-  expect(logged).toMatchObject([[{ err: { message: 'said never' } }, expect.any(String)]]);
+  expect(logged).toMatchObject([[{ why: 'said never' }, expect.any(String)]]);
 });
 
 test('what waits for a number that no SMS is sent to is not sent', async () => {
