@@ -27,7 +27,6 @@ export function withoutStandby({ url, halt, start }: Cluster): WithoutStandby {
   /** Whether a commit waits. Backends show the setting before the server has taken it up. */
   async function waits(): Promise<boolean> {
     const client = openClient(url());
-    client.on('error', () => undefined);
     await client.connect();
     const { rows } = await client.query<{ pid: number }>('select pg_backend_pid() as pid');
     let isOver = false;

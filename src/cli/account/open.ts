@@ -25,9 +25,9 @@ export type Tools = {
 
 /** `mayMake`: the embedded database is made where `DATA_DIR` has none yet; without it that is refused. */
 export async function openTools(config: Config, { mayMake = false } = {}): Promise<Tools> {
-  if (!mayMake) await requireDatabase(config);
   const { redisUrl: url } = config;
   if (url !== null) await checkRedis({ url, onAway: () => {} });
+  if (!mayMake) await requireDatabase(config);
   const reached = await reachDatabase(config);
   const { connectTimeoutMs, statementTimeoutMs } = config.database;
   const db = openDatabase({
