@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import { hasRedis } from '../support/redis.ts';
 import { isLong } from '../support/share.ts';
 import type { Fault } from './fault.ts';
@@ -28,6 +28,12 @@ describe('nothing acknowledged is lost, whatever happens', () => {
     world = await startWorld({ ...load, redis: hasRedis, ...proxies });
   }, 60_000);
   afterAll(() => world.close(), 60_000);
+  // A try that failed may have left the service down, which no later one would get over.
+  beforeEach(async () => {
+    if (world.service.isRunning()) return;
+    await world.service.start();
+    await world.load.stop(60_000);
+  });
 
   for (const fault of shared) {
     const runs = hasRedis || !fault.world?.redis;
