@@ -14,7 +14,7 @@ import { explainFailure } from './db/why-refused.ts';
 import { startHealth } from './http/health.ts';
 import type { HttpServer } from './http/server.ts';
 import { startMetrics } from './metrics/metrics.ts';
-import { systemClock } from './lib/clock.ts';
+import { monotonicClock, systemClock } from './lib/clock.ts';
 import { pause } from './lib/wait.ts';
 import type { Clocks } from './lib/clock.ts';
 import type { Log, ServiceLog } from './log/logger.ts';
@@ -156,12 +156,12 @@ async function untilThere<T>(
   attempt: () => Promise<T>,
   { waitMs, log, signal }: { waitMs: number; log: Log; signal: AbortSignal },
 ): Promise<T> {
-  const endMs = performance.now() + waitMs;
+  const endMs = monotonicClock() + waitMs;
   for (let isFirst = true; ; isFirst = false) {
     try {
       return await attempt();
     } catch (error) {
-      if (!mayPass(error) || performance.now() + againMs > endMs) throw error;
+      if (!mayPass(error) || monotonicClock() + againMs > endMs) throw error;
       const why = describeStartError(error)?.join(' ');
       if (isFirst)
         log.warn(
