@@ -24,6 +24,7 @@ const mb = 1_000_000;
 const stepBytes = 8 * mb;
 
 export const names = {
+  quietAck: 'quiet ack p99 ms',
   ack: 'ack p99 ms',
   ackMost: 'ack p99 ms at most',
   livez: 'livez p99 ms',
@@ -48,7 +49,7 @@ export function observe(seen: Seen): Observations {
   const { quiet, noisy, noise, grownBytes, quotaBytes, memoryMb = usualMemoryMb, readMs } = seen;
   const { livezMs = usualLivezMs } = seen;
   return {
-    'quiet ack p99 ms': quiet.ackP99Ms,
+    [names.quietAck]: quiet.ackP99Ms,
     [names.ack]: noisy.ackP99Ms,
     [names.ackMost]: Math.max(500, 3 * quiet.ackP99Ms),
     [names.livez]: noisy.livezP99Ms,
