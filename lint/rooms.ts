@@ -16,7 +16,12 @@ function featureRoom(name: string, may: string): Room {
 }
 
 const deviceSide = ['../ports.ts', '../options.ts', '../failure.ts'];
-const wire = ['../../src/contract/', '../../src/lib/', '../../src/log/logger.ts'];
+const wire = [
+  '../../src/contract/',
+  '../../src/lib/',
+  '../../src/log/limited-lines.ts',
+  '../../src/log/logger.ts',
+];
 function transportRoom(name: string, not: string[]): Room {
   return {
     files: `connector/${name}/*.ts`,
@@ -135,11 +140,14 @@ export const rooms: Room[] = [
   featureRoom('jobs', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
   featureRoom('accounts', 'audit/ contract/ db/ http/ lib/ quotas/ sessions/ errors.ts'),
   featureRoom('broker-hooks', 'contract/ db/ http/ errors.ts'),
-  featureRoom('devices', 'audit/ bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
+  featureRoom(
+    'devices',
+    'audit/ bus/ contract/ db/ engine/ exports/list-devices.ts http/ lib/ quotas/ errors.ts',
+  ),
   featureRoom('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureRoom('exports', 'db/ http/ lib/ errors.ts'),
-  featureRoom('streams', 'bus/ contract/ db/ http/ lib/ quotas/ errors.ts'),
+  featureRoom('streams', 'bus/ contract/ db/ exports/list-devices.ts http/ lib/ quotas/ errors.ts'),
   featureRoom(
     'events',
     'bus/ contract/ db/ exports/ history/ http/ lib/ quotas/ streams/ errors.ts',
@@ -151,7 +159,7 @@ export const rooms: Room[] = [
     'contract/ db/ engine/ exports/ history/ http/ lib/ quotas/ errors.ts',
   ),
   featureRoom('imports', 'contract/ db/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('alarms', 'audit/ bus/ contract/ db/ http/ lib/ errors.ts'),
+  featureRoom('alarms', 'audit/ bus/ contract/ db/ exports/list-devices.ts http/ lib/ errors.ts'),
   {
     files: 'src/alarms/timer/*.ts',
     may: ['../*.ts', '../rules/', '../../db/', '../../contract/'],
@@ -166,7 +174,10 @@ export const rooms: Room[] = [
     why: 'rules/ is pure.',
   },
   featureRoom('contacts', 'audit/ contract/ db/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('notifications', 'contract/ db/ http/ lib/ log/logger.ts errors.ts'),
+  featureRoom(
+    'notifications',
+    'contract/ db/ http/ lib/ log/logger.ts log/limited-lines.ts errors.ts',
+  ),
   {
     files: 'src/notifications/drivers/*.ts',
     from: ['../../'],

@@ -1,4 +1,5 @@
 import { isUuid } from '../../src/lib/uuid.ts';
+import { createLimitedLines } from '../../src/log/limited-lines.ts';
 import type { Log } from '../options.ts';
 
 /** Lines about one address or device, and about all, in a minute: enough for whoever bans by them, or mends a device. */
@@ -10,36 +11,25 @@ type LogEvent = Parameters<Log['warn']>[0]['event'];
 
 type Said = { one: LogEvent; oneText: string; more: LogEvent; moreText: string };
 
-/** Writes a line about somebody (`key`); beyond a bound it is counted only. */
-type LimitedLine = (key: string, fields: Record<string, unknown>) => void;
-
-/** What strangers or devices can have written as often as they like: the first lines of a minute, the rest as a count. */
-function createLimitedLine(log: Log, now: () => number, said: Said): LimitedLine {
-  let lines = new Map<string, number>();
-  let written = 0;
-  let unwritten = 0;
-  let sinceMs = now();
-
-  function beginMinute(nowMs: number): void {
-    if (unwritten > 0) log.warn({ event: said.more, count: unwritten }, said.moreText);
-    lines = new Map();
-    written = 0;
-    unwritten = 0;
-    sinceMs = nowMs;
-  }
-
-  return (key, fields) => {
-    const nowMs = now();
-    if (nowMs - sinceMs >= minuteMs) beginMinute(nowMs);
-    const ofKey = lines.get(key) ?? 0;
-    if (ofKey >= linesPerKey || written >= linesInAll) {
-      unwritten += 1;
-      return;
-    }
-    lines.set(key, ofKey + 1);
-    written += 1;
-    log.warn({ event: said.one, ...fields }, said.oneText);
+/** Writes the first lines of a minute about somebody (`key`), and all further ones as one count. */
+function limitedLine(log: Log, now: () => number, said: Said) {
+  const writeMore = (count: number) => {
+    if (count > 0) log.warn({ event: said.more, count }, said.moreText);
   };
+  const { note } = createLimitedLines<Record<string, unknown>>({
+    clock: now,
+    spanMs: minuteMs,
+    linesPerKey,
+    linesInAll,
+    maxKeys: linesInAll,
+    write(fields, before) {
+      writeMore(before);
+      log.warn({ event: said.one, ...fields }, said.oneText);
+    },
+    writeCounted: (counted, others) =>
+      writeMore(counted.reduce((sum, { count }) => sum + count, others)),
+  });
+  return note;
 }
 
 const refusedOver = {
@@ -70,7 +60,7 @@ export function createRefusedLoginLog(
   now: () => number,
   over: 'mqtt' | 'http',
 ): LogRefusedLogin {
-  const write = createLimitedLine(log, now, refusedOver[over]);
+  const write = limitedLine(log, now, refusedOver[over]);
   return (address, username) => {
     const device =
       username !== undefined && isUuid(username.toLowerCase()) ? { device: username } : {};
@@ -85,7 +75,7 @@ const maxTopicLength = 200;
 export type LogForeignTopic = (device: string, topic: string) => void;
 
 export function createForeignTopicLog(log: Log, now: () => number): LogForeignTopic {
-  const write = createLimitedLine(log, now, {
+  const write = limitedLine(log, now, {
     one: 'mqtt.foreign-topic',
     oneText: 'A device published outside of its own topics, and was closed.',
     more: 'mqtt.foreign-topics',

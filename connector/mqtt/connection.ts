@@ -47,6 +47,8 @@ export type Device = {
   connects: Bucket;
   /** When a rejection last said why it is not let in. */
   excessToldMs: number;
+  /** When a connection last took another one's session over. */
+  takenOverMs: number;
   /** When it was last told that something was read of it. */
   toldMs: number;
   /** Set while its connections wait for a bucket. */
@@ -71,7 +73,12 @@ export type UnackedPublish = {
 export type Ack = number | Buffer;
 
 /** A message towards the device that waits for its PUBACK. */
-export type Sent = { messageId: number; sinceMs: number; finish: (error: Error | null) => void };
+export type Sent = {
+  messageId: number;
+  topic: string;
+  sinceMs: number;
+  finish: (error: Error | null) => void;
+};
 
 export type Subscription = {
   filter: string;

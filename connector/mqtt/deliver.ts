@@ -78,7 +78,7 @@ function send(
   const finish = (error?: Error | null) => (error ? reject(error) : resolve());
   const topic = subscription.prefix + message.topic;
   if (connection.v5) {
-    const messageId = qos === 1 ? expectAck(connection, now(), finish) : 0;
+    const messageId = qos === 1 ? expectAck(connection, { topic, sinceMs: now(), finish }) : 0;
     const expirySeconds = expirySecondsOf(message, clock());
     const { body } = message;
     write(connection, v5Publish({ topic, qos, messageId, body, expirySeconds }), now());
@@ -95,7 +95,7 @@ function send(
     dup: false,
   };
   if (qos === 1) {
-    expectAck(connection, now(), finish);
+    expectAck(connection, { topic, sinceMs: now(), finish });
     // aedes calls it without asking whether it is there.
     client.publish(packet, () => undefined);
   } else client.publish(packet, finish);
@@ -103,10 +103,10 @@ function send(
 }
 
 /** Gives the identifier of the message whose PUBACK is waited for. */
-function expectAck(connection: Connection, sinceMs: number, finish: Sent['finish']): number {
+function expectAck(connection: Connection, sent: Omit<Sent, 'messageId'>): number {
   const messageId = (connection.lastMessageId % 65_535) + 1;
   connection.lastMessageId = messageId;
-  connection.sent = { messageId, sinceMs, finish };
+  connection.sent = { ...sent, messageId };
   return messageId;
 }
 

@@ -40,6 +40,34 @@ export function tellOfTooLarge(
 }
 
 /**
+ * Keeps, once a minute, a rejection that says that a session is taken over again and again. One time is what a device
+ * does that comes back before its lost connection is noticed.
+ */
+export function tellOfTakeovers(
+  ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
+  registry: Pick<Registry, 'mayTellOfExcess'>,
+  identity: DeviceIdentity,
+): void {
+  const message =
+    'Its session was taken over twice within a minute: its link breaks often, or two clients use one client identifier.';
+  if (registry.mayTellOfExcess(identity))
+    tell(ports, identity, 'CONNECT', { reason: 'session-taken-over', message });
+}
+
+/** Keeps, once a minute, a rejection that says why the connection was closed of a device that sends no PUBACK. */
+export function tellOfUnacknowledged(
+  ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
+  registry: Pick<Registry, 'mayTellOfExcess'>,
+  identity: DeviceIdentity,
+  topic: string,
+): void {
+  const message =
+    'It did not acknowledge this message (PUBACK) in time: its connection was closed.';
+  if (registry.mayTellOfExcess(identity))
+    tell(ports, identity, topic, { reason: 'message-not-acknowledged', message });
+}
+
+/**
  * Keeps a rejection of a message that a device published where it may not; its connection ends. Told each time, as of
  * any message that is wrong: ingest bounds what is kept of a device, and a device connects only so often.
  */

@@ -6,7 +6,7 @@ import { defaultTuning, type ConnectorOptions, type Observer, type Tuning } from
 import type { ConnectorPorts } from '../ports.ts';
 import { createAcknowledger, type Acknowledger } from './ack.ts';
 import { createAuthenticator, type Authenticator } from './connect.ts';
-import { tellOfForeignTopic, tellOfTooLarge } from './excess.ts';
+import { tellOfForeignTopic, tellOfTakeovers, tellOfTooLarge } from './excess.ts';
 import { createHeldMessages, type HeldMessages } from './held-messages.ts';
 import { createLargePackets } from './large-packets.ts';
 import { createPassOn, createPublisher, type Publisher } from './publish.ts';
@@ -57,7 +57,14 @@ export function createParts(options: ConnectorOptions & SharedRates, ports: Conn
   const rateStore = options.rateStore ?? createRateStore({ ports, limits, now });
   const { maxConnectionsPerDevice } = limits;
   const connectRate = { perSecond: limits.reconnectsPerSecond, burst: limits.reconnectsBurst };
-  const registry = createRegistry({ rateStore, connectRate, maxConnectionsPerDevice, ports, now });
+  const registry: Registry = createRegistry({
+    rateStore,
+    connectRate,
+    maxConnectionsPerDevice,
+    ports,
+    now,
+    onTakeovers: (identity) => tellOfTakeovers(ports, registry, identity),
+  });
   const common: Common = { options, ports, tuning, observe, registry };
   return {
     tuning,

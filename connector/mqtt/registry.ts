@@ -14,9 +14,12 @@ export type RegistryOptions = {
   maxConnectionsPerDevice: number;
   ports: Pick<ConnectorPorts, 'presence'>;
   now: () => number;
+  /** Sessions of a device were taken over twice within a minute. */
+  onTakeovers: (identity: DeviceIdentity) => void;
 };
 
 const excessToldEveryMs = 60_000;
+const takeoversWithinMs = 60_000;
 
 /** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
 export function createRegistry(options: RegistryOptions) {
@@ -44,6 +47,7 @@ export function createRegistry(options: RegistryOptions) {
       rates: rateStore.enter(identity),
       connects: new Bucket(connectRate, nowMs),
       excessToldMs: -Infinity,
+      takenOverMs: -Infinity,
       toldMs: -Infinity,
       timer: null,
     };
@@ -66,6 +70,22 @@ export function createRegistry(options: RegistryOptions) {
     };
     accounts.set(id, account);
     return account;
+  }
+
+  /** The same identifier again takes its own session over [MQTT-3.1.4-2]; one without has none to take. */
+  function closeSession(
+    device: Device,
+    { clientId, id }: Pick<Connection, 'clientId' | 'id'>,
+  ): void {
+    if (clientId === '') return;
+    for (const other of device.connections) {
+      if (other.clientId !== clientId || other.id === id || other.ending !== null) continue;
+      other.close('replaced');
+      const nowMs = now();
+      const isAgain = nowMs - device.takenOverMs < takeoversWithinMs;
+      device.takenOverMs = nowMs;
+      if (isAgain) options.onTakeovers(device.identity);
+    }
   }
 
   function leave({ account, rates }: Device): void {
@@ -140,8 +160,8 @@ export function createRegistry(options: RegistryOptions) {
 
     /** Another process, or this one, has taken a session over. */
     closeSessionsBut(uuid: string, clientId: string, connection: string): void {
-      for (const other of devices.get(uuid)?.connections ?? [])
-        if (other.clientId === clientId && other.id !== connection) other.close('replaced');
+      const device = devices.get(uuid);
+      if (device) closeSession(device, { clientId, id: connection });
     },
 
     /** Forgets devices that are gone and could send at full rate again, and accounts of which nothing is left. */
@@ -152,6 +172,7 @@ export function createRegistry(options: RegistryOptions) {
         const isIdle =
           device.connects.isFull(connectRate, nowMs) &&
           nowMs - device.excessToldMs >= excessToldEveryMs &&
+          nowMs - device.takenOverMs >= takeoversWithinMs &&
           rateStore.isFull(device.rates);
         if (!isIdle) continue;
         devices.delete(uuid);
@@ -164,11 +185,4 @@ export function createRegistry(options: RegistryOptions) {
 
     countDevices: () => connectedDevices,
   };
-}
-
-/** The same identifier again takes its own session over [MQTT-3.1.4-2]; one without has none to take. */
-function closeSession(device: Device, { clientId, id }: Connection): void {
-  if (clientId === '') return;
-  for (const other of device.connections)
-    if (other.clientId === clientId && other.id !== id) other.close('replaced');
 }

@@ -15,6 +15,7 @@ import { createWebSocketListener, listenTcp, listenTls } from './listeners.ts';
 import type { Listener, ListenerDeps } from './listeners.ts';
 import { createParts, type Parts } from './parts.ts';
 import { createTrust } from './proxy-protocol.ts';
+import { tellOfUnacknowledged } from './excess.ts';
 import { startTimeouts } from './timeouts.ts';
 
 type ConnectorSnapshot = {
@@ -80,7 +81,12 @@ export async function startConnector(
     now,
   };
   const webSocket = createWebSocketListener(listenerDeps);
-  const endTimeouts = startTimeouts({ ...parts, limits, now });
+  const endTimeouts = startTimeouts({
+    ...parts,
+    limits,
+    now,
+    onUnacknowledged: (identity, topic) => tellOfUnacknowledged(ports, registry, identity, topic),
+  });
   const endBusEvents = listenToBus({ ports, registry, doubt: authenticator.doubt, log });
   const listeners: Listener[] = [];
 

@@ -1,4 +1,5 @@
 import type { ByteRoom } from '../../src/lib/byte-room.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectorLimits, Tuning } from '../options.ts';
 import type { Acknowledger } from './ack.ts';
@@ -13,6 +14,8 @@ export type TimeoutDeps = {
   limits: ConnectorLimits;
   tuning: Tuning;
   now: () => number;
+  /** A device did not acknowledge a message of this topic in time. */
+  onUnacknowledged: (identity: DeviceIdentity, topic: string) => void;
 };
 
 /** One look at all connections now and then, instead of timers for each. Returns what ends it. */
@@ -26,7 +29,7 @@ export function startTimeouts(deps: TimeoutDeps): () => void {
       // What is not acknowledged is in the way of others: it is read again when its device comes back.
       downlinkTimeoutMs: downlinkRoom.isWanted ? wantedDownlinkTimeoutMs : downlinkTimeoutMs,
     };
-    for (const connection of registry.connections) visit(connection, nowMs, limits, tuning);
+    for (const connection of registry.connections) visit(connection, nowMs, { ...deps, tuning });
     acknowledger.giveUpLate(registry.connections, limits.storeTimeoutMs);
     registry.forgetIdle();
   }, deps.tuning.sweepIntervalMs);
@@ -36,10 +39,9 @@ export function startTimeouts(deps: TimeoutDeps): () => void {
 function visit(
   connection: Connection,
   nowMs: number,
-  { storeTimeoutMs }: ConnectorLimits,
-  tuning: Tuning,
+  { limits: { storeTimeoutMs }, tuning, onUnacknowledged }: TimeoutDeps,
 ): void {
-  const { sent, blockedSinceMs, downlinks, keepaliveMs, stage } = connection;
+  const { device, sent, blockedSinceMs, downlinks, keepaliveMs, stage } = connection;
   if (stage === 'authenticating' && nowMs - connection.heardMs > storeTimeoutMs) {
     connection.refusal ??= 'unavailable';
     connection.close('not-stored');
@@ -51,7 +53,10 @@ function visit(
   // One and a half times the keep-alive. [MQTT-3.1.2-24]
   if (nowMs - connection.heardMs > keepaliveMs * 1.5) connection.close('keepalive');
   if (isTooSlow(connection, tuning, nowMs)) connection.close('unfinished');
-  if (sent && nowMs - sent.sinceMs > tuning.downlinkTimeoutMs) connection.close('unread');
+  if (sent && nowMs - sent.sinceMs > tuning.downlinkTimeoutMs) {
+    if (device && connection.ending === null) onUnacknowledged(device.identity, sent.topic);
+    connection.close('unread');
+  }
   if (blockedSinceMs !== null && nowMs - blockedSinceMs > tuning.drainTimeoutMs)
     connection.close('unread');
   downlinks?.retry();

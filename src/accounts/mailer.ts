@@ -24,6 +24,8 @@ export type MailerOptions = {
   refusals: Pick<RefusalLog, 'note'>;
   pollIntervalMs: number;
   onError: (error: unknown) => void;
+  /** Called each time that it looks for mails. */
+  tend: () => void;
 };
 
 const parallel = 4;
@@ -44,6 +46,7 @@ export function startMailer(options: MailerOptions): { close: () => Promise<void
   let working: Promise<void> | null = null;
 
   async function work(): Promise<void> {
+    options.tend();
     const nowMs = believedTs();
     if (nowMs !== null && nowMs - forgotTs > forgetEveryMs) {
       await forgetOldMails(db, nowMs);

@@ -1,5 +1,6 @@
 import { lastOf, type Position } from '../contract/measurement.ts';
 import type { Sql } from '../db/sql.ts';
+import { refuseLabelList } from '../exports/list-devices.ts';
 import { quietNow } from './alarm.ts';
 import { listAlarms, noSuchAlarm, type FoundAlarm } from './queries.ts';
 import type { AlarmQuery, AlarmDelivery, ListedAlarm } from './schema.ts';
@@ -40,6 +41,7 @@ export async function listPage(
   nowTs: number,
 ): Promise<Page> {
   const { state, device: deviceUuid, label, limit, cursor } = query;
+  await refuseLabelList(deps.db, owner.accountId, { label, labels: owner.within });
   const filter = { ...owner, state, deviceUuid, label, beforeId: cursor?.id };
   const found = await listAlarms(deps.db, { ...filter, limit: limit + 1 });
   const page = found.slice(0, limit);

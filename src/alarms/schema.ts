@@ -1,8 +1,9 @@
 import { z } from 'zod';
 import { AlarmState, AlarmView } from '../contract/alarm.ts';
 import { Text } from '../contract/text.ts';
+import { labelQuery } from '../http/list-query.ts';
 import { cursorQuery } from '../http/page.ts';
-import { cursorText, exampleIds, limitQuery, timestamp } from '../http/schema.ts';
+import { exampleIds, limitQuery, timestamp } from '../http/schema.ts';
 
 /** Where a page ends: the next begins with older alarms than this one. */
 const AlarmCursor = z.object({ id: z.int().min(0) });
@@ -10,7 +11,7 @@ const AlarmCursor = z.object({ id: z.int().min(0) });
 export const AlarmQuery = z.object({
   state: AlarmState.optional().meta({ description: 'Only alarms in this state.' }),
   device: z.guid().toLowerCase().optional().meta({ description: 'Only of this `deviceAuthUuid`.' }),
-  label: cursorText.optional().meta({ description: 'Only of devices that have this label.' }),
+  label: labelQuery,
   limit: limitQuery(100, 10),
   cursor: cursorQuery(AlarmCursor),
 });

@@ -3,6 +3,7 @@ import { startMailer } from '../accounts/mailer.ts';
 import type { RefusalLog } from '../audit/refusals.ts';
 import { asDeliveryError } from '../notifications/drivers/driver.ts';
 import { emailDriver, type EmailOptions } from '../notifications/drivers/email.ts';
+import { createUndeliveredLog } from '../notifications/log.ts';
 import { startRefusals } from './audit.ts';
 import { mailOptions } from './contacts.ts';
 import type { Shared } from './shared.ts';
@@ -31,6 +32,10 @@ function startSending(
       { event: 'accounts.mail-failed', err },
       'Mails to accounts could not be read or written; it is tried again.',
     );
+  const undelivered = createUndeliveredLog(log, clock, {
+    event: 'accounts.mail-undelivered',
+    text: 'Mails to accounts could not be delivered.',
+  });
   const mailer = startMailer({
     db,
     clock,
@@ -46,16 +51,16 @@ function startSending(
         return 'sent';
       } catch (error) {
         const failure = asDeliveryError(error);
-        log.warn(
-          { event: 'accounts.mail-undelivered', err: failure, mailId: mail.id },
-          'A mail to an account could not be delivered.',
-        );
-        return failure.verdict === 'again' ? 'again' : 'never';
+        const again = failure.verdict === 'again';
+        undelivered.note({ about: { mailId: mail.id }, host: null, via: 'email', failure, again });
+        return again ? 'again' : 'never';
       }
     },
+    tend: () => undelivered.flush(),
   });
   releases.add('mails to accounts', async () => {
     await mailer.close();
+    undelivered.flush({ isEnd: true });
     driver.close();
   });
 }

@@ -41,10 +41,13 @@ export function startConsole(
     createSessionCookie({ keys: accountTokens, publicUrl: config.publicUrl });
   return {
     cookie,
-    listRoutes: ({ shared, doors, accounts }) => [
-      ...pageRoutes(build.find),
-      ...listSessionRoutes(cookie(shared.keys), shared, doors, accounts),
-    ],
+    listRoutes({ shared, doors, accounts }) {
+      build.tell();
+      return [
+        ...pageRoutes(build.find),
+        ...listSessionRoutes(cookie(shared.keys), shared, doors, accounts),
+      ];
+    },
   };
 }
 

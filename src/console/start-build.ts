@@ -13,6 +13,8 @@ export type Built =
 
 export type ConsoleBuild = {
   find(): Built;
+  /** From now on the log says that it failed: what the service itself could not start for has been said by then. */
+  tell(): void;
   /** Ends the build where it still runs, and removes what no later start uses. */
   close(): Promise<void>;
 };
@@ -33,6 +35,15 @@ export function startConsoleBuild({
 }): ConsoleBuild {
   let built: Built = { state: 'building' };
   let tempDir: string | null = null;
+  let isTold = false;
+  let failure: { err: unknown } | null = null;
+  const write = () => {
+    if (isTold && failure && !stopping.signal.aborted)
+      log.error(
+        { event: 'console.failed', err: failure.err },
+        'The console could not be built; everything else is served.',
+      );
+  };
   const stopping = new AbortController();
   const build = async () => {
     tempDir = cacheDir === null ? await mkdtemp(join(tmpdir(), 'sensorium-console-')) : null;
@@ -43,14 +54,16 @@ export function startConsoleBuild({
   };
   const done = build().catch((err: unknown) => {
     built = { state: 'failed' };
-    if (!stopping.signal.aborted)
-      log.error(
-        { event: 'console.failed', err },
-        'The console could not be built; everything else is served.',
-      );
+    failure = { err };
+    write();
   });
   return {
     find: () => built,
+    tell() {
+      if (isTold) return;
+      isTold = true;
+      write();
+    },
     async close() {
       stopping.abort();
       await done;

@@ -39,6 +39,8 @@ export type RejectionReason =
   | 'unknown-member'
   | 'too-many-connects'
   | 'too-many-connections'
+  | 'session-taken-over'
+  | 'message-not-acknowledged'
   | 'packet-too-large'
   | 'quota-exceeded'
   | 'unstorable'

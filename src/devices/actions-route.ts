@@ -3,6 +3,7 @@ import { doneBy } from '../audit/entry.ts';
 import type { Actor } from '../audit/entry.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import { refuseLabelList } from '../exports/list-devices.ts';
 import type { Keep } from '../http/once.ts';
 import { labelsOf } from '../http/rights.ts';
 import type { Account } from '../http/request.ts';
@@ -73,7 +74,9 @@ export function actionsRoute(deps: ActionDeps): Route {
       const owner = { accountId, keyId: within ? account.sessionId : null };
       const find = async (tx: Sql) => {
         if (deviceAuthUuids) return [...new Set(deviceAuthUuids)];
-        if (jobId === undefined)
+        if (jobId === undefined) {
+          const given = { label: filter?.label, labels: within };
+          await refuseLabelList(tx, accountId, given, '/filter/label');
           return selectDevices(tx, {
             ...filter,
             accountId,
@@ -81,6 +84,7 @@ export function actionsRoute(deps: ActionDeps): Route {
             nowTs: request.now(),
             intermittent: intermittentAmong(listConnectors()),
           });
+        }
         const found = await listJobDevices(tx, owner, jobId);
         if (!found) throw forgotten();
         return found;

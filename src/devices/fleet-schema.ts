@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { presences } from '../contract/presence.ts';
+import { labelQuery } from '../http/list-query.ts';
 import { cursorQuery } from '../http/page.ts';
 import { cursorText, flagQuery, optionalLimitQuery, stateQuery } from '../http/schema.ts';
 
@@ -21,7 +22,7 @@ export const FleetQuery = z.object({
   search: z.string().min(1).max(200).optional().meta({
     description: 'A part of the name or of the serial number, or how the uuid begins.',
   }),
-  label: z.string().min(1).max(64).optional().meta({ description: 'Only with this label.' }),
+  label: labelQuery,
   online: flagQuery(
     'Only those that are connected, or those that are not; `presence` tells three kinds apart.',
   ),

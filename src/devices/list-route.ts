@@ -1,5 +1,6 @@
 import { presenceOf } from '../contract/presence.ts';
 import type { Sql } from '../db/sql.ts';
+import { refuseLabelList } from '../exports/list-devices.ts';
 import { linkNext } from '../http/page.ts';
 import { labelsOf } from '../http/rights.ts';
 import { stream } from '../http/answer.ts';
@@ -58,6 +59,7 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
         );
         return stream('application/json', writeDeviceList(tokenKeys, pages, request.now()));
       }
+      await refuseLabelList(db, accountId, { label: query.label, labels });
       const connectors = listConnectors();
       const intermittent = intermittentAmong(connectors);
       const filter = { ...query, accountId, labels, nowTs: request.now(), intermittent };

@@ -7,6 +7,7 @@ const lateMarginMs = 60_000;
 /** Older than that at its arrival, a measurement came late. */
 const lateMs = 60_000;
 
+type Due = NonNullable<Run['due']>;
 type Asked = { forMs: number; needed: number };
 
 /**
@@ -27,10 +28,20 @@ export function goOn(
   return { sinceT, newestT: t, newestAgeMs, due, isComplete };
 }
 
-function dueOf(completeT: number, t: number, moment: Moment): { t: number; ts: number } {
+function dueOf(completeT: number, t: number, moment: Moment): Due {
   const due = Math.max(completeT, t);
   const margin = moment.arrivedTs - moment.t > lateMs ? lateMarginMs : marginMs;
   return { t: due, ts: Math.max(due, moment.arrivedTs) + margin };
+}
+
+/**
+ * The same where no time may be later than `latestTs`: the clock was ahead and is right again. `leastT`: `forMs` after the
+ * beginning of the run. A tick that waits for longer than any margin waits for an arrival that the clock dated ahead.
+ */
+export function dueBack(due: Due, leastT: number, latestTs: number): Due {
+  const t = Math.max(leastT, Math.min(due.t, latestTs));
+  const earliestTs = Math.max(t, latestTs);
+  return { t, ts: due.ts > earliestTs + lateMarginMs ? earliestTs + marginMs : due.ts };
 }
 
 /** How old a measurement was at its arrival, ms; one that is ahead of it is not older than that. */

@@ -1,9 +1,11 @@
 import type { Profile } from './compile.ts';
+import type { CompiledCause } from './compile-cause.ts';
 import type { CompiledPurpose, CompiledState } from './compile-purpose.ts';
 import type { LiveEvent } from './compile-event.ts';
 import type { Measurement } from '../contract/measurement.ts';
 import type { Place } from '../contract/place.ts';
-import type { CauseTime, EventTime, Run } from './time-evidence.ts';
+import { dueBack } from './run.ts';
+import type { CauseTime, EventTime, Run, Silence } from './time-evidence.ts';
 import { noTime } from './time-evidence.ts';
 
 /** A measurement that agreed. All causes that it met have this one object. */
@@ -104,71 +106,78 @@ function begun(withSilences: LiveEvent[], arrivedTs: number): Evidence {
   return evidence;
 }
 
-/** `latestTs`: what is later was written by a clock that was ahead, and has been set back since. Ms. */
-export type AfterLeap = { nowTs: number; latestTs: number };
-
 /**
- * With the times of a clock that was ahead brought back to the present: what would be complete, or too old, only once
- * time has come as far is so when as much time has passed from now on. The very same runtime where there are none.
+ * The runtime without times later than `latestTs`, the latest that a message may have now (ms): such times were
+ * written by a clock that was ahead, and has been set right since (docs/engine.md, A clock that is set right). The very
+ * same runtime where there are none.
  */
-export function broughtBack(profile: Profile, runtime: Runtime, at: AfterLeap): Runtime {
+export function broughtBack(profile: Profile, runtime: Runtime, latestTs: number): Runtime {
   const purpose = profile.purposes.get(runtime.puId);
-  const local = evidenceBack(purpose?.states.get(runtime.stId)?.events ?? [], runtime.local, at);
-  const global = evidenceBack(purpose?.globalEvents ?? [], runtime.global, at);
+  const events = purpose?.states.get(runtime.stId)?.events ?? [];
+  const local = evidenceBack(events, runtime.local, latestTs);
+  const global = evidenceBack(purpose?.globalEvents ?? [], runtime.global, latestTs);
   const isSame = local === runtime.local && global === runtime.global;
   return isSame ? runtime : { ...runtime, local, global };
 }
 
-function evidenceBack(events: LiveEvent[], evidence: Evidence, at: AfterLeap): Evidence {
-  const left = evidence.slice();
-  for (const { index } of events) {
-    const own = evidence[index];
-    if (own?.time) left[index] = { ...own, time: eventTimeBack(own.time, at) };
+function evidenceBack(events: LiveEvent[], evidence: Evidence, latestTs: number): Evidence {
+  let left: (EventEvidence | null)[] | null = null;
+  for (const event of events) {
+    const own = evidence[event.index];
+    const time = own?.time && eventTimeBack(event, own.time, latestTs);
+    if (!time || time === own.time) continue;
+    left ??= evidence.slice();
+    left[event.index] = { ...own, time };
   }
-  return events.some(({ index }) => left[index]?.time !== evidence[index]?.time) ? left : evidence;
+  return left ?? evidence;
 }
 
-function eventTimeBack(time: EventTime, at: AfterLeap): EventTime {
-  const causes = time.causes.map((cause) => cause && causeTimeBack(cause, at));
-  const newestT = timeBack(time.newestT, at);
+function eventTimeBack(event: LiveEvent, time: EventTime, latestTs: number): EventTime {
+  const causes = time.causes.map(
+    (cause, index) => cause && causeTimeBack(event.causes[index]?.time ?? null, cause, latestTs),
+  );
+  const newestT = time.newestT === null ? null : Math.min(time.newestT, latestTs);
   const isSame = newestT === time.newestT && causes.every((cause, n) => cause === time.causes[n]);
   return isSame ? time : { newestT, causes };
 }
 
-const timeBack = <T extends number | null>(t: T, { nowTs, latestTs }: AfterLeap) =>
-  t !== null && t > latestTs ? nowTs : t;
-
-/** A run is complete, and its tick comes, this long apart at most. */
-const longestDelayMs = 60_000;
-
-function causeTimeBack(cause: CauseTime, at: AfterLeap): CauseTime {
-  const { latestTs } = at;
-  const { lastT, agreedT, run, silence, bins, outcomeTs, lately } = cause;
-  // What measurements with times of their own began waits for a tick that was due by their arrival.
-  const waits = !!run?.due && run.due.ts > Math.max(run.due.t, latestTs) + longestDelayMs;
-  if (!waits && (lastT ?? 0) <= latestTs && (silence?.sinceTs ?? 0) <= latestTs) return cause;
+function causeTimeBack(asked: CompiledCause['time'], time: CauseTime, latestTs: number): CauseTime {
+  const run = time.run && runBack(time.run, asked?.forMs ?? 0, latestTs);
+  const silence = time.silence && silenceBack(time.silence, asked?.noneForMs ?? 0, latestTs);
+  const { lastT, agreedT, outcomeTs, lately } = time;
+  // What the cause took it took at `lastT` or before.
+  if (lastT === null || lastT <= latestTs) {
+    return run === time.run && silence === time.silence ? time : { ...time, run, silence };
+  }
   return {
-    ...cause,
-    lastT: timeBack(lastT, at),
-    agreedT: timeBack(agreedT, at),
-    run: run && runBack(run, at),
-    silence: silence && {
-      sinceTs: timeBack(silence.sinceTs, at),
-      completeTs: timeBack(silence.completeTs, at),
-    },
-    bins: (lastT ?? 0) > latestTs ? null : bins,
-    outcomeTs: outcomeTs && outcomeTs.map((t) => timeBack(t, at)),
-    lately: lately && lately.map((one) => ({ ...one, t: timeBack(one.t, at) })),
+    ...time,
+    lastT: latestTs,
+    agreedT: agreedT === null ? null : Math.min(agreedT, latestTs),
+    run,
+    silence,
+    bins: null,
+    outcomeTs: outcomeTs?.map((t) => Math.min(t, latestTs)) ?? null,
+    lately: lately?.map((one) => ({ ...one, t: Math.min(one.t, latestTs) })) ?? null,
   };
 }
 
-function runBack(run: Run, at: AfterLeap): Run {
-  const [sinceT, newestT] = [timeBack(run.sinceT, at), timeBack(run.newestT, at)];
-  const dueT = run.due && run.due.t - (run.sinceT - sinceT);
-  const due = dueT === null ? null : { t: dueT, ts: Math.max(dueT, at.nowTs) };
-  // At its arrival it was no older than it is now.
-  const newestAgeMs = Math.min(run.newestAgeMs, Math.max(0, at.nowTs - newestT));
+function runBack(run: Run, forMs: number, latestTs: number): Run {
+  const [sinceT, newestT] = [Math.min(run.sinceT, latestTs), Math.min(run.newestT, latestTs)];
+  const due = run.due && dueBack(run.due, sinceT + forMs, latestTs);
+  if (newestT === run.newestT && due?.t === run.due?.t && due?.ts === run.due?.ts) return run;
+  // It arrived by the clock that was ahead: it is no older than it is now.
+  const newestAgeMs = Math.min(run.newestAgeMs, Math.max(0, latestTs - newestT));
   return { ...run, sinceT, newestT, newestAgeMs, due };
+}
+
+function silenceBack(silence: Silence, noneForMs: number, latestTs: number): Silence {
+  const sinceTs = Math.min(silence.sinceTs, latestTs);
+  const completeTs =
+    silence.completeTs === null
+      ? null
+      : Math.max(sinceTs + noneForMs, Math.min(silence.completeTs, latestTs));
+  const isSame = sinceTs === silence.sinceTs && completeTs === silence.completeTs;
+  return isSame ? silence : { sinceTs, completeTs };
 }
 
 /** What an event has collected before its first measurement. */

@@ -1,5 +1,9 @@
 import type { Database } from '../db/database.ts';
-import { listFilteredDevices, type ExportedDevice } from '../exports/list-devices.ts';
+import {
+  listFilteredDevices,
+  refuseLabelList,
+  type ExportedDevice,
+} from '../exports/list-devices.ts';
 import { refuseTooMuch } from '../exports/refuse-too-much.ts';
 import { refuseUnknown } from '../http/refuse-unknown.ts';
 import { asJsonList, asLines } from '../exports/text.ts';
@@ -41,6 +45,7 @@ export function eventExportRoute({ db, exports }: EventExportDeps): Route {
       const { accountId } = account;
       const { devices: uuids, label, purpose, state, type, senses } = query;
       const named = { uuids, label, labels: labelsOf(account) };
+      await refuseLabelList(db, accountId, named);
       const devices = await listFilteredDevices(db, accountId, named);
       // A label that is named too may leave some of them out.
       if (uuids && label === undefined) refuseUnknown(uuids, devices);

@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.ts';
+import { invalid } from '../http/parse.ts';
 
 /** Which devices of an account. Absent: any. `labels`: those that have one of them; null: any. */
 export type ExportFilter = {
@@ -33,4 +34,29 @@ export async function listFilteredDevices(
     values: [accountId, after, uuids, label, limit, labels],
   });
   return rows;
+}
+
+/**
+ * Throws `invalid-input` for a `label` with a comma that no device has which the account, or a key confined to `labels`,
+ * reaches: several were meant, and a filter names one. Any other label may be given to a device later. `path`: where the request has
+ * it.
+ */
+export async function refuseLabelList(
+  sql: Sql,
+  accountId: number,
+  { label, labels = null }: Pick<ExportFilter, 'label' | 'labels'>,
+  path = 'label',
+): Promise<void> {
+  if (!label?.includes(',')) return;
+  const { rows } = await sql.query({
+    name: 'has-device-with-label',
+    text: `
+      select from device
+       where account_id = $1 and labels @> array[$2] and ($3::text[] is null or labels && $3)
+       limit 1`,
+    values: [accountId, label, labels],
+  });
+  if (rows.length > 0) return;
+  const message = 'no device has this label: expected one, and a comma is part of it';
+  throw invalid([{ path, message }]);
 }

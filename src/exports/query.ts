@@ -1,20 +1,9 @@
 import { z } from 'zod';
-import { devicesQuery } from '../http/list-query.ts';
+import { devicesQuery, labelQuery } from '../http/list-query.ts';
 import { timestampQuery } from '../http/schema.ts';
 
-/** Devices that are named in one request. */
-export const maxNamedDevices = 500;
-
 /** Which devices: those named, and those with a label. */
-export const devicesMembers = {
-  devices: devicesQuery(maxNamedDevices),
-  label: z
-    .string()
-    .min(1)
-    .max(64)
-    .optional()
-    .meta({ description: 'Only devices with this label.' }),
-};
+export const devicesMembers = { devices: devicesQuery, label: labelQuery };
 
 /** Which times, and in which order. */
 export const rangeMembers = {

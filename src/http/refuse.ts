@@ -8,7 +8,7 @@ import { toAnswer } from './errors.ts';
 export function refuseConnection(error: Error & { code?: string }, socket: Duplex, nowTs: number) {
   if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy();
   if (error.code === 'HPE_HEADER_OVERFLOW')
-    return refuse(socket, 431, 'The headers are too large', nowTs);
+    return refuse(socket, 431, 'The request line and the headers are larger than 16 KiB', nowTs);
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return refuse(socket, 408, 'The request took too long to arrive', nowTs);
   }

@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import { listFilteredDevices } from '../exports/list-devices.ts';
+import { listFilteredDevices, refuseLabelList } from '../exports/list-devices.ts';
 import { refuseUnknown } from '../http/refuse-unknown.ts';
 import { asJsonList, asLines } from '../exports/text.ts';
 import { csvType, ndjsonType } from '../lib/media-types.ts';
@@ -48,6 +48,7 @@ export function exportRoute({ db, exports }: ExportRouteDeps): Route {
         senses: query.senses?.length ? query.senses : undefined,
         within: labelsOf(account),
       };
+      await refuseLabelList(db, accountId, { label: query.label, labels: filter.within });
       if (query.devices && query.label === undefined) {
         const named = { uuids: query.devices, labels: filter.within };
         refuseUnknown(query.devices, await listFilteredDevices(db, accountId, named));

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { listFilteredDevices } from '../exports/list-devices.ts';
+import { listFilteredDevices, refuseLabelList } from '../exports/list-devices.ts';
 import { refuseUnknown } from '../http/refuse-unknown.ts';
 import { linkNext } from '../http/page.ts';
 import { labelsOf } from '../http/rights.ts';
@@ -28,12 +28,12 @@ export function latestRoute({ db }: { db: Sql }): Route {
     handler: async ({ query, account, request }) => {
       const { devices: uuids, label, describe, limit, cursor } = query;
       const senses = query.senses?.length ? query.senses : undefined;
-      const found = await listFilteredDevices(
-        db,
-        account.accountId,
-        { uuids, label, labels: labelsOf(account) },
-        { limit: limit + 1, after: cursor ?? 0 },
-      );
+      const filter = { uuids, label, labels: labelsOf(account) };
+      await refuseLabelList(db, account.accountId, filter);
+      const found = await listFilteredDevices(db, account.accountId, filter, {
+        limit: limit + 1,
+        after: cursor ?? 0,
+      });
       // A label that is named too may leave some of them out: only then fewer are right.
       if (uuids && label === undefined && cursor === undefined) refuseUnknown(uuids, found);
       const page = found.slice(0, limit);

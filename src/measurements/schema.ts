@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Position } from '../contract/measurement.ts';
-import { devicesMembers, maxNamedDevices } from '../exports/query.ts';
+import { devicesMembers } from '../exports/query.ts';
 import { sensesQuery } from '../http/list-query.ts';
 import { cursorQuery } from '../http/page.ts';
 import { isTimeZone } from '../lib/time-zone.ts';
@@ -121,14 +121,17 @@ export const MeasurementResponse = z.union([
   z.object({ buckets: z.array(BucketView), timestamp }).meta({ id: 'BucketList' }),
 ]);
 
+/** Devices of a page. */
+const maxLatestDevices = 500;
+
 export const LatestQuery = z.strictObject({
   ...devicesMembers,
   senses: sensesQuery,
   describe: flagQuery(
     'Adds the `name`, `unit` and `decimals` that the configuration has of a sense.',
   ),
-  limit: limitQuery(maxNamedDevices).meta({
-    description: `Devices of a page; at most ${maxNamedDevices}.`,
+  limit: limitQuery(maxLatestDevices).meta({
+    description: `Devices of a page; at most ${maxLatestDevices}.`,
   }),
   cursor: cursorQuery(z.int().min(1)),
 });

@@ -61,7 +61,7 @@ export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
     const again = verdict === 'again' && turn.attempts < maxAttempts;
     const restMs = Math.min(failure.retryAfterMs ?? 0, longestRestMs);
     // What a provider says is for the operator: an account is told a reason of ours.
-    undelivered.note({ notificationId: turn.id, host: turn.host, via, failure, again });
+    undelivered.note({ about: { notificationId: turn.id }, host: turn.host, via, failure, again });
     await settle(
       {
         state: again ? 'queued' : 'failed',

@@ -1,11 +1,14 @@
-import type { Logger } from '../log/logger.ts';
+import { createLimitedLines } from '../log/limited-lines.ts';
+import type { Logger, LogContext } from '../log/logger.ts';
 import type { DeliveryError } from './drivers/driver.ts';
+import { restAfterFailuresMs } from './settle-turn.ts';
 
 /** Where the outbox writes. */
 export type NotificationLog = Pick<Logger, 'debug' | 'info' | 'warn'>;
 
 export type FailedAttempt = {
-  notificationId: number;
+  /** What was to be delivered, by its number. */
+  about: { notificationId: number } | { mailId: number };
   /** Of a webhook, with its port; null of all others. */
   host: string | null;
   /** The channel or the provider that was asked. */
@@ -22,69 +25,45 @@ export type UndeliveredLog = {
   flush: (options?: { isEnd?: boolean }) => void;
 };
 
-type Noted = { sinceMs: number; unwritten: number; newest: FailedAttempt };
-
-/** A receiver that failed five times rests so long: more than a line in that time says nothing new. */
-export const restMs = 900_000;
-
-/** Receivers with lines of their own: accounts choose them, so their number has a bound. The others share lines. */
+/** Receivers with lines of their own: accounts choose them, so their number has a bound. The others are counted together. */
 const maxReceivers = 1_000;
+
+const ofMessages = {
+  event: 'notification.undelivered',
+  text: 'Notifications could not be delivered.',
+} as const;
 
 /**
  * Writes failed attempts: at most one line for each receiver in 15 minutes, with how many attempts it stands for. A
  * receiver is the host of a webhook; of a push, an SMS and a mail it is the provider together with the reason.
  */
-export function createUndeliveredLog(log: NotificationLog, clock: () => number): UndeliveredLog {
-  const receivers = new Map<string, Noted>();
-
-  function write(attempt: FailedAttempt, count: number): void {
-    const { notificationId, host, via, failure, again } = attempt;
+export function createUndeliveredLog(
+  log: Pick<Logger, 'warn'>,
+  clock: () => number,
+  { event, text }: { event: LogContext['event']; text: string } = ofMessages,
+): UndeliveredLog {
+  function write({ about, host, via, failure, again }: FailedAttempt, count: number): void {
     const { reason, message } = failure;
     const receiver = host === null ? {} : { receiver: host };
     // Only a fault of the service has a stack that helps.
     const why = reason === 'fault' ? { err: failure } : { why: message };
-    log.warn(
-      {
-        event: 'notification.undelivered',
-        via,
-        ...receiver,
-        count,
-        reason,
-        ...why,
-        notificationId,
-        again,
-      },
-      'Notifications could not be delivered.',
-    );
+    log.warn({ event, via, ...receiver, count, reason, ...why, ...about, again }, text);
   }
-
-  const hasRested = ({ sinceMs }: Noted, nowMs: number) => Math.abs(nowMs - sinceMs) >= restMs;
-
+  const lines = createLimitedLines<FailedAttempt>({
+    clock,
+    // A receiver that failed five times rests so long: more than a line in that time says nothing new.
+    spanMs: restAfterFailuresMs,
+    linesPerKey: 1,
+    maxKeys: maxReceivers,
+    write: (attempt, before) => write(attempt, before + 1),
+    writeCounted(counted, others) {
+      for (const { of, count } of counted) write(of, count);
+      if (others > 0) log.warn({ event, count: others }, text);
+    },
+  });
   return {
-    note(attempt) {
-      const own = `${attempt.via} ${attempt.host ?? attempt.failure.reason}`;
-      const key = receivers.has(own) || receivers.size < maxReceivers ? own : '';
-      const noted = receivers.get(key);
-      const nowMs = clock();
-      if (noted && !hasRested(noted, nowMs)) {
-        noted.unwritten += 1;
-        noted.newest = attempt;
-        return;
-      }
-      write(attempt, 1 + (noted?.unwritten ?? 0));
-      receivers.set(key, { sinceMs: nowMs, unwritten: 0, newest: attempt });
-    },
-    flush({ isEnd = false } = {}) {
-      const nowMs = clock();
-      for (const [key, noted] of receivers) {
-        if (!isEnd && !hasRested(noted, nowMs)) continue;
-        if (noted.unwritten === 0) {
-          receivers.delete(key);
-          continue;
-        }
-        write(noted.newest, noted.unwritten);
-        receivers.set(key, { ...noted, sinceMs: nowMs, unwritten: 0 });
-      }
-    },
+    note: (attempt) =>
+      lines.note(`${attempt.via} ${attempt.host ?? attempt.failure.reason}`, attempt),
+    flush: lines.flush,
   };
 }

@@ -18,8 +18,9 @@ export type TurnOutcome = {
   hasFailed: boolean | null;
 };
 
+/** A recipient that failed so often in a row is left alone for so long. */
 const restAfter = 5;
-const restAfterFailuresMs = 900_000;
+export const restAfterFailuresMs = 900_000;
 
 /** After so many messages to a person within so long, further ones are gathered. */
 const gatherAfter = 10;

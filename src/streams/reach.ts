@@ -1,5 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
+import { refuseLabelList } from '../exports/list-devices.ts';
 import { refuseUnknown } from '../http/refuse-unknown.ts';
 
 /** Which devices of an account. Absent: any. `labels`: those that have one of them; null: any. */
@@ -8,6 +9,8 @@ export type ReachFilter = {
   devices?: string[] | undefined;
   label?: string | undefined;
   labels: readonly string[] | null;
+  /** Where the request has the label; `label` of a query if absent. */
+  labelPath?: string | undefined;
 };
 
 /** Devices that a stream is about, as they are now. */
@@ -100,9 +103,10 @@ function keyOf({ accountId, devices, label, labels }: ReachFilter): string {
 }
 
 async function findReach(db: Sql, key: string, filter: ReachFilter): Promise<Reach> {
-  const { accountId, devices, label, labels } = filter;
+  const { accountId, devices, label, labels, labelPath } = filter;
   if (!devices && label === undefined && labels === null)
     return { key, accountId, ids: () => null, has: () => true, refresh: async () => undefined };
+  await refuseLabelList(db, accountId, { label, labels }, labelPath);
   const first = await listReached(db, filter);
   // A label that is named too may leave some of them out.
   if (devices && label === undefined) refuseUnknown(devices, first);

@@ -103,7 +103,8 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
         const { accountId } = account;
         const { devices, label, measurementDevices } = body.filters;
         // Said here, where a page can read the answer: of a stream it is told nothing but that it failed.
-        const reached = { accountId, labels: labelsOf(account), label };
+        const labelPath = '/filters/label';
+        const reached = { accountId, labels: labelsOf(account), label, labelPath };
         for (const named of [devices, measurementDevices ?? devices])
           (await deps.reaches.open({ ...reached, devices: named })).leave();
         const { ticket, expiresTs } = await deps.tickets.make(account, body);

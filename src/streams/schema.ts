@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { AlarmChange } from '../contract/alarm.ts';
 import { presences } from '../contract/presence.ts';
-import { devicesQuery, sensesQuery } from '../http/list-query.ts';
+import { devicesQuery, labelQuery, sensesQuery } from '../http/list-query.ts';
 import { timestamp } from '../http/schema.ts';
 import { readIds } from './ids.ts';
 import { streamKinds } from './source.ts';
@@ -16,8 +16,6 @@ const mostHz = 100;
 /** An id stays below 1 KB. */
 const maxIdLength = 2_048;
 
-const label = z.string().min(1).max(64).meta({ description: 'Only devices with this label.' });
-
 /** Why a reader is to ask for the list of devices again. */
 export const devicesReasons = ['changed', 'many', 'missed'] as const;
 
@@ -29,7 +27,7 @@ export const StreamFilters = z.strictObject({
     .max(maxDevices)
     .optional()
     .meta({ description: `Only these devices, by \`deviceAuthUuid\`; ${maxDevices} at most.` }),
-  label: label.optional(),
+  label: labelQuery,
   measurementDevices: z
     .array(z.guid('is no deviceAuthUuid').toLowerCase())
     .min(1)
@@ -54,8 +52,8 @@ export type StreamFilters = z.infer<typeof StreamFilters>;
 
 /** The query of GET /v2/measurements/stream. */
 export const MeasurementStreamQuery = z.strictObject({
-  devices: devicesQuery(maxDevices),
-  label: label.optional(),
+  devices: devicesQuery,
+  label: labelQuery,
   senses: sensesQuery,
   maxHz: z
     .string()

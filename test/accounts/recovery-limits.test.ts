@@ -1,11 +1,18 @@
+import { pino } from 'pino';
 import { expect, it } from 'vitest';
 import { createLinkMailLimit } from '../../src/accounts/registration-limit.ts';
 import { makeResetToken } from '../../src/accounts/links.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
+import type { Config } from '../../src/config/config.ts';
 import { testService } from '../journeys/service.ts';
+import { openTestDatabase } from '../support/database.ts';
 import { call, startApp } from './app.ts';
 
 const password = 'correct horse';
+const pollOften = (config: Config): Config => ({
+  ...config,
+  notifications: { ...config.notifications, pollIntervalMs: 50 },
+});
 
 it('without a mail server both say so', async () => {
   const service = await testService();
@@ -23,6 +30,37 @@ it('without a mail server both say so', async () => {
     }
   } finally {
     await service.close();
+  }
+});
+
+it('a mail server that is down is a line in the log without a stack, and one with the count', async () => {
+  const lines: Record<string, unknown>[] = [];
+  const write = (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>);
+  const service = await testService(
+    { SMTP_URL: 'smtp://127.0.0.1:1' },
+    { log: pino({}, { write }), change: pollOften },
+  );
+  const said = () => lines.filter(({ event }) => event === 'accounts.mail-undelivered');
+  const db = openTestDatabase(service.databaseUrl);
+  try {
+    for (const email of ['one@example.org', 'two@example.org', 'three@example.org']) {
+      await call(service.url, 'POST', '/v2/accounts', { body: { email, password } });
+      const body = { email };
+      await call(service.url, 'POST', '/v2/accounts/password/forgotten', { body });
+    }
+    const tried = async () =>
+      (await db.query('select from account_mail where attempts > 0 and busy_until is null'))
+        .rowCount;
+    await expect.poll(tried).toBe(3);
+    expect(said()).toMatchObject([{ via: 'email', count: 1, reason: 'no-answer', again: true }]);
+  } finally {
+    await db.close();
+    await service.close();
+  }
+  expect(said()).toHaveLength(2);
+  for (const line of said()) {
+    expect(line['why']).toEqual(expect.any(String));
+    expect(JSON.stringify(line)).not.toMatch(/ at .*\.ts/);
   }
 });
 

@@ -1,6 +1,13 @@
 import { generate } from 'mqtt-packet';
 import { afterEach, describe, expect, test } from 'vitest';
-import { onceClosed, startWorld, until, type World, type WorldOptions } from './harness.ts';
+import {
+  manualClock,
+  onceClosed,
+  startWorld,
+  until,
+  type World,
+  type WorldOptions,
+} from './harness.ts';
 import { connectPacket, dial, enter, publishPacket, type Connect } from './raw.ts';
 
 let world: World;
@@ -114,6 +121,49 @@ describe('sessions', () => {
     await closed;
     await until(() => world.counted.includes('disconnected replaced'));
     expect(world.connector.snapshot()).toMatchObject({ connections: 1, devices: 1 });
+  });
+
+  const takeovers = () =>
+    world.store.stored.filter(
+      ({ uplink }) => uplink.rejections[0]?.reason === 'session-taken-over',
+    );
+
+  test('two clients with one identifier are told of, once a minute; one that comes back is not', async () => {
+    const clock = manualClock();
+    await start({ now: clock.now });
+    const come = () => enter(world, { clientId: 'kitchen' });
+    await come();
+    const second = await come();
+    await until(
+      () => world.counted.filter((what) => what === 'disconnected replaced').length === 1,
+    );
+    clock.nowMs += 60_000;
+    second.send({ cmd: 'pingreq' });
+    await second.expect('pingresp');
+    await come();
+    expect(takeovers()).toEqual([]);
+    clock.nowMs += 59_999;
+    for (let n = 0; n < 5; n += 1) await come();
+    await until(() => takeovers().length > 0);
+    expect(takeovers()).toMatchObject([
+      { device: world.device.identity, uplink: { topic: 'CONNECT' } },
+    ]);
+    clock.nowMs += 60_000;
+    for (let n = 0; n < 5; n += 1) await come();
+    await until(() => takeovers().length > 1);
+    expect(takeovers()).toHaveLength(2);
+  });
+
+  test('so are two clients with one identifier at two processes', async () => {
+    await start();
+    const { bus } = world.store;
+    for (let n = 0; n < 2; n += 1) {
+      const raw = await enter(world, { clientId: 'kitchen' });
+      const { uuid } = world.device.identity;
+      bus.publish('session', { uuid, clientId: 'kitchen', connection: 'of another process' });
+      await raw.ended();
+      expect(takeovers()).toHaveLength(n);
+    }
   });
 
   test('nobody takes the session of another device over by naming it', async () => {

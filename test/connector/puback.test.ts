@@ -59,6 +59,7 @@ test('a device that reads no acknowledgements is closed after a while', async ()
     limits,
     tuning: { ...defaultTuning, sweepIntervalMs: 5 },
     now: clock.now,
+    onUnacknowledged: () => undefined,
   });
   writePubacks(connection, [1, 2, 3], 0);
   clock.nowMs = defaultTuning.drainTimeoutMs;

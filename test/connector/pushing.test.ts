@@ -212,6 +212,16 @@ describe('delivery', () => {
     clock.nowMs += 61_000;
     await raw.ended();
     await until(() => world.counted.includes('disconnected unread'));
+    await until(() => world.store.stored.length > 0);
+    expect(world.store.stored).toMatchObject([
+      {
+        device: world.device.identity,
+        uplink: {
+          topic: `${down}/display`,
+          rejections: [{ reason: 'message-not-acknowledged' }],
+        },
+      },
+    ]);
   });
 
   test('a delivery that cannot be noted down is logged and stops nothing', async () => {

@@ -69,6 +69,21 @@ test('a build is kept by its hash, and found again', async () => {
   expect(await readdir(cacheDir)).toEqual([]);
 });
 
+test('a build that fails is said in the log once the service has started, and only then', async () => {
+  const lines: object[] = [];
+  const build = startConsoleBuild({
+    // No program takes such an argument.
+    cacheDir: '\0',
+    log: { error: (line) => void lines.push(line) },
+  });
+  onTestFinished(() => build.close());
+  await expect.poll(() => build.find().state).toBe('failed');
+  expect(lines).toEqual([]);
+  build.tell();
+  build.tell();
+  expect(lines).toMatchObject([{ event: 'console.failed' }]);
+});
+
 test('a build that fails is said on the page, with where to read on', async () => {
   const answer = async (built: Built) => {
     const headers: Record<string, string> = {};

@@ -24,6 +24,8 @@ const rejectionReasons: Record<RejectionReason, true> = {
   'unknown-member': true,
   'too-many-connects': true,
   'too-many-connections': true,
+  'session-taken-over': true,
+  'message-not-acknowledged': true,
   'packet-too-large': true,
   'quota-exceeded': true,
   unstorable: true,

@@ -108,9 +108,15 @@ const action = fc.oneof(
   { weight: 2, arbitrary: fc.constant({}) },
   { weight: 1, arbitrary: fc.nat(20).map((again) => ({ again })) },
   { weight: 1, arbitrary: fc.tuple(fc.nat(1), fc.nat(3)).map((report) => ({ report })) },
+  {
+    weight: 1,
+    arbitrary: fc
+      .constantFrom(5_000, 12_000, 61_000, 400_000, 1_000_000, 86_400_000)
+      .map((backMs) => ({ backMs })),
+  },
 );
 
-/** What happens to a device `afterMs` what came before: a message, the same again, a report of its state, or nothing. */
+/** What happens to a device `afterMs` what came before: a message, the same again, a report of its state, a clock that is set right, or nothing. */
 export type Happening = {
   afterMs: number;
   /** Whether what is due is asked for halfway, and whether the runtime is stored and read again. */
@@ -119,6 +125,8 @@ export type Happening = {
   values?: { sId: string; val: Measurement['val']; agoMs: number | null }[];
   again?: number;
   report?: [number, number];
+  /** By how much the service's clock was ahead until now. */
+  backMs?: number;
 };
 
 export const happeningsUpTo = (maxLength: number): fc.Arbitrary<Happening[]> =>

@@ -8,7 +8,7 @@ import { Evaluator } from '../../src/engine/evaluator.ts';
 import type { Listening } from '../../src/engine/listening.ts';
 import type { Moment } from '../../src/engine/outcome.ts';
 import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
-import { enter, startRuntime, type Runtime } from '../../src/engine/runtime.ts';
+import { broughtBack, enter, startRuntime, type Runtime } from '../../src/engine/runtime.ts';
 import { ReferenceEngine } from './reference/engine.ts';
 import type { Engine, Said, StartEngine } from './run-vector.ts';
 import { deepFreeze, profileOf } from './samples.ts';
@@ -78,6 +78,11 @@ export class EvaluatorEngine implements Engine {
 
   nextDueTs(): number | null {
     return this.#next().nextDueTs();
+  }
+
+  setRight(latestTs: number): void {
+    const runtime = broughtBack(this.#profile, this.#evaluator.end(), latestTs);
+    this.#evaluator = this.#from(runtime);
   }
 
   report(to: Place, arrivedTs: number, { evId, ts = arrivedTs }: Said = {}) {

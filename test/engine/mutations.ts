@@ -8,6 +8,7 @@ export type Mutation = {
 const setBack = 'src/ingest/rules/sense-clock.ts';
 const takeTime = 'src/ingest/rules/take-time.ts';
 const kept = 'src/engine/time-kept.ts';
+const runtime = 'src/engine/runtime.ts';
 
 export const mutations: Mutation[] = [
   {
@@ -296,5 +297,175 @@ export const mutations: Mutation[] = [
     mistake: 'a report of a state without ts may be older than the one before it',
     file: 'src/ingest/rules/state.ts',
     changes: [['return !isStamped && reported.ts', 'return reported.ts']],
+  },
+  {
+    mistake: 'after a clock that was set right a silence waits for the time of then',
+    file: runtime,
+    changes: [
+      ['const sinceTs = Math.min(silence.sinceTs, latestTs);', 'const { sinceTs } = silence;'],
+    ],
+  },
+  {
+    mistake: 'after a clock that was set right a silence that was complete is not',
+    file: runtime,
+    changes: [
+      [
+        '    silence.completeTs === null\n',
+        '    silence.completeTs === null || sinceTs < silence.sinceTs\n',
+      ],
+    ],
+  },
+  {
+    mistake: 'after a clock that was set right a silence was complete at once',
+    file: runtime,
+    changes: [
+      [
+        'Math.max(sinceTs + noneForMs, Math.min(silence.completeTs, latestTs))',
+        'Math.min(silence.completeTs, latestTs)',
+      ],
+    ],
+  },
+  {
+    mistake: 'after a clock that was set right a silence is complete in the time of then',
+    file: runtime,
+    changes: [
+      [
+        'Math.max(sinceTs + noneForMs, Math.min(silence.completeTs, latestTs))',
+        'silence.completeTs',
+      ],
+    ],
+  },
+  {
+    mistake: 'after a clock that was set right a run began in the time of then',
+    file: runtime,
+    changes: [['[Math.min(run.sinceT, latestTs),', '[run.sinceT,']],
+  },
+  {
+    mistake: "after a clock that was set right a run's newest measurement is of the time of then",
+    file: runtime,
+    changes: [['Math.min(run.newestT, latestTs)]', 'run.newestT]']],
+  },
+  {
+    mistake: 'after a clock that was set right a measurement is as old as by the arrivals of then',
+    file: runtime,
+    changes: [['Math.min(run.newestAgeMs, Math.max(0, latestTs - newestT));', 'run.newestAgeMs;']],
+  },
+  {
+    mistake: 'after a clock that was set right T is of the time of then',
+    file: runtime,
+    changes: [['time.newestT === null ? null : Math.min(time.newestT, latestTs)', 'time.newestT']],
+  },
+  {
+    mistake: 'after a clock that was set right a cause takes measurements at the time of then',
+    file: runtime,
+    changes: [['    lastT: latestTs,\n', '    lastT,\n']],
+  },
+  {
+    mistake: 'after a clock that was set right a cause forgets when it took the last measurement',
+    file: runtime,
+    changes: [['    lastT: latestTs,\n', '    lastT: null,\n']],
+  },
+  {
+    mistake: 'after a clock that was set right the newest one that agreed is of the time of then',
+    file: runtime,
+    changes: [['agreedT: agreedT === null ? null : Math.min(agreedT, latestTs)', 'agreedT']],
+  },
+  {
+    mistake: 'after a clock that was set right the window of over goes on',
+    file: runtime,
+    changes: [['    bins: null,\n    outcomeTs', '    outcomeTs']],
+  },
+  {
+    mistake: 'after a clock that was set right the outcomes of a window are of the time of then',
+    file: runtime,
+    changes: [['outcomeTs: outcomeTs?.map((t) => Math.min(t, latestTs)) ?? null', 'outcomeTs']],
+  },
+  {
+    mistake: 'after a clock that was set right the outcomes of an episode are of the time of then',
+    file: runtime,
+    changes: [
+      [
+        'lately: lately?.map((one) => ({ ...one, t: Math.min(one.t, latestTs) })) ?? null',
+        'lately',
+      ],
+    ],
+  },
+  {
+    mistake:
+      'after a clock that was set right the window of over begins anew, also where all of it came in time',
+    file: runtime,
+    changes: [
+      [
+        'run === time.run && silence === time.silence ? time : { ...time, run, silence };',
+        '{ ...time, run, silence, bins: null };',
+      ],
+    ],
+  },
+  {
+    mistake: 'after a clock that was set right the evidence of global states stays',
+    file: runtime,
+    changes: [
+      ['evidenceBack(purpose?.globalEvents ?? [], runtime.global, latestTs)', 'runtime.global'],
+    ],
+  },
+  {
+    mistake: "after a clock that was set right the evidence of the device's own state stays",
+    file: runtime,
+    changes: [['evidenceBack(events, runtime.local, latestTs)', 'runtime.local']],
+  },
+  {
+    mistake:
+      'after a clock that was set right the n-th measurement of a run is of the time of then',
+    file: 'src/engine/run.ts',
+    changes: [['Math.max(leastT, Math.min(due.t, latestTs))', 'Math.max(leastT, due.t)']],
+  },
+  {
+    mistake: 'after a clock that was set right a run is complete in the present at once',
+    file: 'src/engine/run.ts',
+    changes: [['Math.max(leastT, Math.min(due.t, latestTs))', 'Math.min(due.t, latestTs)']],
+  },
+  {
+    mistake: 'after a clock that was set right a tick waits for the arrivals of then',
+    file: 'src/engine/run.ts',
+    changes: [['due.ts > earliestTs + lateMarginMs ? earliestTs + marginMs : due.ts', 'due.ts']],
+  },
+  {
+    mistake:
+      'after a clock that was set right a tick that is due before the present waits for d only',
+    file: 'src/engine/run.ts',
+    changes: [['const earliestTs = Math.max(t, latestTs);', 'const earliestTs = t;']],
+  },
+  {
+    mistake: 'after a clock that was set right the tick of a late measurement comes after 2 s',
+    file: 'src/engine/run.ts',
+    changes: [['due.ts > earliestTs + lateMarginMs ?', 'due.ts > earliestTs + marginMs ?']],
+  },
+  {
+    mistake:
+      'after a clock that was set right a tick a minute after the present is brought back too',
+    file: 'src/engine/run.ts',
+    changes: [['due.ts > earliestTs + lateMarginMs ?', 'due.ts >= earliestTs + lateMarginMs ?']],
+  },
+  {
+    mistake:
+      'after a clock that was set right a tick of more than a minute after the present stays',
+    file: 'src/engine/run.ts',
+    changes: [['due.ts > earliestTs + lateMarginMs ?', 'due.ts > earliestTs + lateMarginMs + 1 ?']],
+  },
+  {
+    mistake:
+      'after a clock that was set right a tick is brought back to a minute after the present',
+    file: 'src/engine/run.ts',
+    changes: [['? earliestTs + marginMs : due.ts', '? earliestTs + lateMarginMs : due.ts']],
+  },
+  {
+    mistake: 'a clock that is set right lets messages be 9.999 s later than it says',
+    file: 'src/cli/engine/device.ts',
+    changes: [['nowTs + aheadMs', 'nowTs + aheadMs - 1']],
+  },
+  {
+    mistake: 'a clock that is set right lets messages be 10.001 s later than it says',
+    file: 'src/cli/engine/device.ts',
+    changes: [['nowTs + aheadMs', 'nowTs + aheadMs + 1']],
   },
 ];

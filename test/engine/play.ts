@@ -2,6 +2,7 @@ import type { Measurement } from '../../src/contract/measurement.ts';
 import type { Place } from '../../src/contract/place.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import type { Evaluated, Moment } from '../../src/engine/outcome.ts';
+import { aheadMs } from '../../src/ingest/rules/sense-clock.ts';
 import { startTs, type Happening } from './arbitraries-in-time.ts';
 import { isSomething } from './observed.ts';
 import { ReferenceArrival, type Sent } from './reference/arrival.ts';
@@ -13,20 +14,27 @@ export type Call =
   | { kind: 'ticks'; untilTs: number; gaps: Gap[] }
   | { kind: 'measure'; measurement: Measurement; moment: Moment }
   | { kind: 'report'; to: Place; arrivedTs: number }
+  | { kind: 'clock'; latestTs: number }
   | { kind: 'store' };
 
 /** What happens to a device as calls: what is late, ahead or stored already is decided here. */
 export function callsOf(purposes: Purpose[], happenings: Happening[], gaps: Gap[]): Call[] {
-  const arrival = new ReferenceArrival();
+  let arrival = new ReferenceArrival();
   const messages: Sent[][] = [];
   let now = startTs;
-  return happenings.flatMap(({ afterMs, ticksEarly, isStored, values, again, report }) => {
+  return happenings.flatMap(({ afterMs, ticksEarly, isStored, values, again, report, backMs }) => {
     const early = ticksAt(now + Math.floor(afterMs / 2), gaps);
     now += afterMs;
     const arrivedTs = now;
     const calls = ticksEarly ? [early] : [];
     if (isStored) calls.push({ kind: 'store' });
     calls.push(ticksAt(now, gaps));
+    if (backMs !== undefined) {
+      now -= backMs;
+      // All that a device sends from now on is evaluated, or little would come of it.
+      arrival = new ReferenceArrival();
+      return [...calls, { kind: 'clock', latestTs: now + aheadMs }, ticksAt(now, gaps)];
+    }
     if (report) calls.push({ kind: 'report', to: placeOf(purposes, report), arrivedTs });
     if (values) messages.push(values.map((value) => sentOf(value, now)));
     const sent = again === undefined ? values && messages.at(-1) : messages.at(again);
@@ -69,6 +77,7 @@ export function answer(engine: Engine & { store?: () => void }, call: Call): Ans
     engine.listen(call.gaps);
     ticks.push(...engine.ticksUntil(call.untilTs));
   }
+  if (call.kind === 'clock') engine.setRight(call.latestTs);
   if (call.kind === 'report') engine.report(call.to, call.arrivedTs);
   if (call.kind === 'measure') {
     const { measurement, moment } = call;

@@ -1,6 +1,7 @@
 import { expect } from 'vitest';
 import type { Place } from '../../src/contract/place.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
+import { aheadMs } from '../../src/ingest/rules/sense-clock.ts';
 import { checkProfile } from '../../src/engine/check-profile.ts';
 import type { Evaluated, Moment, Transition } from '../../src/engine/outcome.ts';
 import type { DeviceEvent } from '../../src/contract/event.ts';
@@ -24,6 +25,8 @@ export type Engine = {
   ticksForcedBy(sId: string, moment: Moment): readonly Evaluated[];
   measure(measurement: Measurement, moment: Moment): Evaluated;
   nextDueTs(): number | null;
+  /** The service's clock was ahead, and is right again: no time is later than that. */
+  setRight(latestTs: number): void;
   /** The event that records the move, where it is one. */
   report(to: Place, arrivedTs: number, said?: Said): DeviceEvent | null;
 };
@@ -40,7 +43,10 @@ export function runVector(vector: Vector, startEngine: StartEngine): void {
   let reported: Reported | null = null;
   for (const [index, step] of vector.steps.entries()) {
     const { nextDueTs, ...expected } = step;
-    if (!('tick' in step)) arrivedTs = step.arrivedTs ?? newestOf(step, arrivedTs);
+    if ('clock' in step) {
+      arrivedTs = step.clock.at;
+      engine.setRight(arrivedTs + aheadMs);
+    } else if (!('tick' in step)) arrivedTs = step.arrivedTs ?? newestOf(step, arrivedTs);
     const untilTs = 'tick' in step ? step.tick.at : arrivedTs;
     const before = engine.ticksUntil(untilTs).map((tick) => withSilent(tick, arrival));
     if ('install' in step) {
@@ -84,7 +90,8 @@ function observeStep(
   before: readonly Evaluated[],
   evaluateAll: (sent: Sent[]) => Led[],
 ): object {
-  if ('tick' in step) return { ...given(step), ticks: observeTicks(before, step.ticks) };
+  if ('tick' in step || 'clock' in step)
+    return { ...given(step), ticks: observeTicks(before, step.ticks) };
   const early = observeTicks(before, 'ticks' in step ? step.ticks : undefined);
   if ('measurement' in step) {
     const [led] = evaluateAll([step.measurement]);
@@ -112,7 +119,7 @@ function enter(
 
 /** What a step gives to an engine. */
 function given(step: Step): object {
-  const names = ['measurement', 'message', 'tick', 'enter', 'install', 'arrivedTs'];
+  const names = ['measurement', 'message', 'tick', 'clock', 'enter', 'install', 'arrivedTs'];
   return Object.fromEntries(Object.entries(step).filter(([name]) => names.includes(name)));
 }
 

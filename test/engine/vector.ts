@@ -72,6 +72,7 @@ const Step = z.union([
     nextDueTs,
   }),
   z.strictObject({ tick: z.strictObject({ at: z.int() }), ticks: z.array(Led), nextDueTs }),
+  z.strictObject({ clock: z.strictObject({ at: z.int() }), ticks: z.array(Led), nextDueTs }),
   z.strictObject({
     enter: Place.extend({ evId: z.int().optional(), ts: z.int().optional() }),
     arrivedTs,

@@ -138,6 +138,7 @@ describe('everything else', () => {
     expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toMatchObject({ status: 400 });
     const large = await rawRequest(http.port, `GET / HTTP/1.1\r\nx: ${'y'.repeat(99_999)}\r\n\r\n`);
     expect(large).toMatch(/^HTTP\/1\.1 431 /);
+    expect(large).toContain('The request line and the headers are larger than 16 KiB');
   });
 });
 

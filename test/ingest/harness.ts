@@ -74,6 +74,7 @@ export type ProcessOptions = {
   anotherAtMessages?: number;
   retry?: RetryBounds;
   listWaitingSenses?: IngestDeps['listWaitingSenses'];
+  clock?: () => number;
 };
 
 /** One process's ingest on the given database, with what it told its devices. */
@@ -88,6 +89,7 @@ export function ingestProcess(
     anotherAtMessages = 1_000,
     retry,
     listWaitingSenses,
+    clock = Date.now,
   }: ProcessOptions = {},
 ): IngestProcess {
   const db = openTestDatabase(url, { maxConnections: 4, pipeline: true, keepPlans: true });
@@ -162,7 +164,7 @@ export function ingestProcess(
       listWaitingSenses,
       eventQuota,
       handOver: async () => {},
-      clock: Date.now,
+      clock,
       nowMs: () => performance.now(),
       newUuid: randomUUID,
       random: Math.random,

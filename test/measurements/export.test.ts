@@ -292,6 +292,101 @@ describe.each(databaseKinds)('measurements of many devices on %s', (kind) => {
     expect([response.status, errors[0]?.path]).toEqual([400, path]);
   });
 
+  const hex = (n: number) => `0x${n.toString(16)}`;
+  const idsIn = (rows: object[]) => rows.map((row) => (row as Row).sId);
+  const devicesIn = (rows: object[]) => rows.map((row) => (row as Row).deviceAuthUuid);
+  const problemsOf = async (path: string, accountId: number) => {
+    const response = await history.get(path, accountId);
+    const { errors } = (await response.json()) as { errors: unknown };
+    return { status: response.status, errors };
+  };
+
+  test('of the most devices that a query names all come; of one more it is told', async () => {
+    const first = await app.newDevice(history.db);
+    const { accountId } = first;
+    const devices = [first];
+    while (devices.length < 401) devices.push(await app.newDevice(history.db, accountId));
+    for (const device of devices) await store(device, { sId: '0x1', ts: t0, val: 1 });
+    const most = devices.slice(0, 400).map(({ uuid }) => uuid);
+    // Written with %2C, as browsers do.
+    const asked = (uuids: string[]) => new URLSearchParams({ devices: uuids.join(',') }).toString();
+    const { measurements } = await json(accountId, asked(most));
+    expect(devicesIn(measurements)).toEqual(most);
+    const { buckets } = await json(accountId, `${asked(most)}&bucket=1h`);
+    expect(devicesIn(buckets)).toEqual(most);
+    const latest = await history.json(`/v2/measurements/latest?${asked(most)}`, accountId);
+    expect(devicesIn(latest['latest'] as Row[])).toEqual(most);
+    expect(await history.json(`/v2/events?${asked(most)}`, accountId)).toMatchObject({
+      events: [],
+    });
+    const more = asked(devices.map(({ uuid }) => uuid));
+    for (const path of [
+      'measurements?',
+      'measurements?bucket=1h&',
+      'measurements/latest?',
+      'events?',
+    ])
+      expect(await problemsOf(`/v2/${path}${more}`, accountId)).toEqual({
+        status: 400,
+        errors: [{ path: 'devices', message: 'names more than 400 devices' }],
+      });
+  });
+
+  test('of a device with more senses than a statement gives rows all come; a query names 256', async () => {
+    const device = await app.newDevice(history.db);
+    const { accountId, uuid } = device;
+    const senses = Array.from({ length: 1_005 }, (_, n) => hex(n)).toSorted();
+    const hours = [0, 1].map((n) => t0 + n * hourMs);
+    for (const ts of hours) await store(device, ...senses.map((sId) => ({ sId, ts, val: 1 })));
+    const all = senses.flatMap((sId) => hours.map((ts) => ({ deviceAuthUuid: uuid, sId, ts })));
+    const { measurements } = await json(accountId, `devices=${uuid}`);
+    expect(measurements).toEqual(all.map((row) => ({ ...row, val: 1 })));
+    const { buckets } = await json(accountId, `devices=${uuid}&bucket=1h`);
+    expect(buckets).toMatchObject(all.map((row) => ({ ...row, count: 1 })));
+    const newestFirst = hours
+      .toReversed()
+      .flatMap((ts) => senses.map((sId) => `${ts} ${sId}`))
+      .toSorted();
+    for (const query of ['', 'bucket=1h', 'bucket=1h&tz=Asia/Kathmandu']) {
+      const found: { ts: number; sId: string }[] = [];
+      let at: string | null = `/v2/measurements/${uuid}?${query}`;
+      while (at !== null) {
+        const response: Response = await history.get(at, accountId);
+        const body = (await response.json()) as { measurements?: Row[]; buckets?: Row[] };
+        found.push(...(body.measurements ?? body.buckets ?? []));
+        at = app.nextOf(response);
+      }
+      expect(found.map(({ ts }) => ts)).toEqual(
+        found.map(({ ts }) => ts).toSorted((a, b) => b - a),
+      );
+      const isShifted = query.includes('Kathmandu');
+      const bucketTs = (ts: number) => (isShifted ? ts + (45 * hourMs) / 60 : ts);
+      expect(found.map(({ ts, sId }) => `${bucketTs(ts)} ${sId}`).toSorted()).toEqual(newestFirst);
+    }
+    const named = senses.slice(0, 256);
+    for (const query of [`devices=${uuid}`, `devices=${uuid}&bucket=1d`]) {
+      const answer = await json(accountId, `${query}&senses=${named.join(',')}`);
+      const found = idsIn(answer.buckets ?? answer.measurements);
+      expect([...new Set(found)]).toEqual(named);
+    }
+    const tooMany = [257, 1_005].map((count) => `senses=${senses.slice(0, count).join(',')}`);
+    const paths = [
+      `/v2/measurements?devices=${uuid}&`,
+      `/v2/measurements?devices=${uuid}&bucket=1h&`,
+      `/v2/measurements/${uuid}?`,
+      `/v2/measurements/${uuid}?bucket=1h&`,
+      '/v2/measurements/latest?',
+      `/v2/events?devices=${uuid}&`,
+      `/v2/events/${uuid}?`,
+    ];
+    for (const path of paths)
+      for (const query of tooMany)
+        expect(await problemsOf(path + query, accountId)).toEqual({
+          status: 400,
+          errors: [{ path: 'senses', message: 'names more than 256 senses' }],
+        });
+  });
+
   test('of a device that is not the account’s are 404', async () => {
     const [device, foreign] = [await app.newDevice(history.db), await app.newDevice(history.db)];
     const query = `devices=${device.uuid},${foreign.uuid}`;

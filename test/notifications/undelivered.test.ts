@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest';
 import { DeliveryError } from '../../src/notifications/drivers/driver.ts';
-import { createUndeliveredLog, restMs, type FailedAttempt } from '../../src/notifications/log.ts';
+import { createUndeliveredLog, type FailedAttempt } from '../../src/notifications/log.ts';
+import { restAfterFailuresMs } from '../../src/notifications/settle-turn.ts';
 import { useContacts } from './contact-fixtures.ts';
 import * as given from './fixtures.ts';
 
@@ -50,7 +51,7 @@ function given15Minutes() {
   const undelivered = createUndeliveredLog(log, () => time.nowMs);
   const fail = (changes: Partial<FailedAttempt> = {}) =>
     undelivered.note({
-      notificationId: 7,
+      about: { notificationId: 7 },
       host: null,
       via: 'apns',
       failure: new DeliveryError('again', 'provider-login', 'Answered 403'),
@@ -64,7 +65,7 @@ function given15Minutes() {
 test('after 15 minutes the next line counts those before it, whichever way the clock went', () => {
   const { time, fail, counts } = given15Minutes();
   for (let n = 0; n < 3; n += 1) fail();
-  time.nowMs += restMs - 1;
+  time.nowMs += restAfterFailuresMs - 1;
   fail();
   expect(counts()).toEqual([1]);
   time.nowMs += 1;
@@ -80,7 +81,7 @@ test('what nothing follows is written once it has rested, and then no more', () 
   for (let n = 0; n < 3; n += 1) fail();
   flush();
   expect(counts()).toEqual([1]);
-  time.nowMs += restMs;
+  time.nowMs += restAfterFailuresMs;
   flush();
   expect(counts()).toEqual([2]);
   flush({ isEnd: true });
@@ -100,9 +101,12 @@ test('each reason of a provider has a line of its own; a fault of the service ha
 });
 
 test('so many receivers as accounts like write a bounded number of lines', () => {
-  const { fail, counts, flush } = given15Minutes();
+  const { time, lines, fail, counts, flush } = given15Minutes();
   for (let n = 0; n < 3_000; n += 1) fail({ via: 'webhook', host: `host-${n}.example.org` });
-  expect(counts()).toHaveLength(1_001);
-  flush({ isEnd: true });
-  expect(counts()).toEqual([1_999]);
+  expect(counts()).toHaveLength(1_000);
+  flush();
+  expect(counts()).toEqual([]);
+  time.nowMs += restAfterFailuresMs;
+  flush();
+  expect(lines).toEqual([{ event: 'notification.undelivered', count: 2_000 }]);
 });

@@ -166,7 +166,7 @@ describe('the service does not start', () => {
     for (const dataDir of [join(dir, 'file', 'data'), join(dir, 'file')]) {
       const service = start({ DATA_DIR: dataDir });
       const [line, ...more] = await expectRefusal(service);
-      expect(line).toMatch(/^DATA_DIR .* cannot be written/);
+      expect(line).toMatch(/^DATA_DIR .* cannot be written \(it is a file, or below one\)/);
       expect(more).toEqual([]);
       expect(service.stdout()).toBe('');
     }

@@ -10,8 +10,9 @@ import { Evaluator } from '../../engine/evaluator.ts';
 import { explain } from '../../engine/explain.ts';
 import type { Listening } from '../../engine/listening.ts';
 import type { Evaluated } from '../../engine/outcome.ts';
-import { enter, startRuntime, type Runtime } from '../../engine/runtime.ts';
+import { broughtBack, enter, startRuntime, type Runtime } from '../../engine/runtime.ts';
 import type { Reported } from '../../ingest/rules/device-context.ts';
+import { aheadMs } from '../../ingest/rules/sense-clock.ts';
 import { isOldReport } from '../../ingest/rules/state.ts';
 import { Arrival, type Remark } from './arrival.ts';
 import type { Said } from './happening.ts';
@@ -77,6 +78,11 @@ export class Device {
     const from = this.#settle();
     this.#evaluator = this.#from(enter(this.#profile, from, to, arrivedTs));
     return reportedMoveOf('', from, to, said);
+  }
+
+  /** The clock by which messages arrive was ahead, and is right again: it is `nowTs`. */
+  setClockRight(nowTs: number): void {
+    this.#evaluator = this.#from(broughtBack(this.#profile, this.#settle(), nowTs + aheadMs));
   }
 
   ticksUntil(untilTs: number): Evaluated[] {

@@ -12,6 +12,7 @@ export type Said = { evId?: number | undefined; ts?: number | undefined };
 export type Happening = { arrivedTs?: number | undefined } & (
   | { kind: 'message'; sent: SentMeasurement[] }
   | { kind: 'tick'; arrivedTs: number }
+  | { kind: 'clock'; arrivedTs: number }
   | { kind: 'enter'; to: Place; said: Said }
   | { kind: 'install'; purposes: Purpose[] }
 );
@@ -36,6 +37,10 @@ export function parseHappening(value: unknown, where: string): Happening {
     const { at } = parseWith(z.object({ at: SentTs }), step['tick'], where, '/tick');
     return { kind: 'tick', arrivedTs: at };
   }
+  if ('clock' in step) {
+    const { at } = parseWith(z.object({ at: SentTs }), step['clock'], where, '/clock');
+    return { kind: 'clock', arrivedTs: at };
+  }
   if ('enter' in step) {
     const { puId, stId, ...said } = parseWith(StateReport, step['enter'], where, '/enter');
     return { kind: 'enter', to: { puId, stId }, said, arrivedTs };
@@ -48,7 +53,7 @@ export function parseHappening(value: unknown, where: string): Happening {
     };
   }
   throw new InputError(
-    `${where}: expected a measurement { sId, val, ts }, an array of them, or one of measurement, message, tick, enter, install.`,
+    `${where}: expected a measurement { sId, val, ts }, an array of them, or one of measurement, message, tick, clock, enter, install.`,
   );
 }
 
@@ -58,11 +63,11 @@ const message = (sent: SentMeasurement[], arrivedTs?: number): Happening => ({
   arrivedTs,
 });
 
-/** When it arrives: without `arrivedTs` at the newest time it has, so that nothing is ahead, and never before what came before. */
+/** When it arrives: without `arrivedTs` at the newest time it has, so that nothing is ahead, and never before what came before, unless the clock is set right. */
 export function arrivalOf(happening: Happening, lastTs: number | null, where: string): number {
-  const { arrivedTs } = happening;
+  const { arrivedTs, kind } = happening;
   if (arrivedTs !== undefined) {
-    if (lastTs === null || arrivedTs >= lastTs) return arrivedTs;
+    if (lastTs === null || arrivedTs >= lastTs || kind === 'clock') return arrivedTs;
     throw new InputError(
       `${where}: it happens at ${arrivedTs}, before the line before it, at ${lastTs}.`,
     );

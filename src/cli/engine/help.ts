@@ -13,8 +13,9 @@ a device sends it, or for a message of several:
   [{"sId":"0x10","val":-9,"ts":1795420860000},{"sId":"0x10","val":-9,"ts":1795420920000}]
 
 and, where that matters, when it arrived ("arrivedTs"), {"tick":{"at":…}} for time that passes, {"enter":
-{"puId":1,"stId":2}} for a reported state, {"install":[…]} for another profile. All times are those of the
-stream: no clock is read, and what time alone completes (a tick) happens where it is due.
+{"puId":1,"stId":2}} for a reported state, {"install":[…]} for another profile, {"clock":{"at":…}} for the
+clock of arrivals, which was ahead and is set right. All times are those of the stream: no clock is read,
+and what time alone completes (a tick) happens where it is due.
 
   --stream FILE     Read the measurements from a file.
   --installed TIME  When the profile becomes current (default: as the first line arrives).

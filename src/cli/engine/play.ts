@@ -40,9 +40,12 @@ export class Play {
   /** What a line of the stream leads to, with the ticks that are due before it. Throws `InputError`. */
   *happen(happening: Happening, line: number, where: string): Generator<Told> {
     const arrivedTs = arrivalOf(happening, this.#nowTs, where);
-    this.#device ??= new Device(this.#purposes, arrivedTs);
+    const device = (this.#device ??= new Device(this.#purposes, arrivedTs));
+    if (happening.kind === 'clock') {
+      device.setClockRight(arrivedTs);
+      this.#nowTs = arrivedTs;
+    }
     yield* this.runUntil(arrivedTs);
-    const device = this.#device;
     if (happening.kind === 'enter') {
       const { to, said } = happening;
       const event = device.enter(to, said, arrivedTs);

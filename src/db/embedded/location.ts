@@ -107,8 +107,11 @@ export function canWrite(owner: SystemUser, dir: string): boolean {
   return test.status === 0;
 }
 
+const isAFile = (error: unknown) =>
+  ['EEXIST', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '');
+
 function unwritable(dataDir: string, error: unknown): StartError {
-  const reason = messageOf(error);
+  const reason = isAFile(error) ? 'it is a file, or below one' : messageOf(error);
   return new StartError(
     `DATA_DIR ${dataDir}: cannot be written (${reason}). Choose another directory with DATA_DIR, or give this user the right to write there.`,
     { cause: error },

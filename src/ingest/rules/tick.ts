@@ -38,7 +38,7 @@ function bringBack(context: DeviceContext, { arrivedTs, limits }: MessageScope):
   const profile = evaluatedProfile(context);
   if (!profile?.isTimed || !context.runtime) return context;
   const latestTs = arrivedTs + Math.max(0, limits.doubtSpanMs?.() ?? 0) + aheadMs;
-  const runtime = broughtBack(profile, context.runtime, { nowTs: arrivedTs, latestTs });
+  const runtime = broughtBack(profile, context.runtime, latestTs);
   return runtime === context.runtime ? context : { ...context, runtime };
 }
 

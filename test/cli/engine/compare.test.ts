@@ -5,7 +5,7 @@ import { blocksOf, readProjectFile } from '../../docs/readme.ts';
 
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 
-const given = ['measurement', 'message', 'tick', 'enter', 'install', 'arrivedTs'];
+const given = ['measurement', 'message', 'tick', 'clock', 'enter', 'install', 'arrivedTs'];
 const optional = ['ring', 'first', 'ageMs', 'why', 'ended', 'nextDueTs'];
 
 /** The answer of an engine that leaves out what it may. */

@@ -1,11 +1,21 @@
-import { sinceReentry, type Log } from './log.ts';
+import { inPresentTime, timeIn, type Log } from './log.ts';
 
 type Number = { t: number; val: number };
 type Over = { ms: number; stat: 'avg' | 'sum' | 'delta' };
 
-/** The statistic of what a cause took since its entry or re-entry, and of one value more; null before half the time. */
+/**
+ * The statistic of what a cause took since its entry or re-entry, or since the clock was set right behind it, and of one
+ * value more; null before half the time.
+ */
 export function statisticOf(log: Log, index: number, { ms, stat }: Over, more: Number) {
-  const numbers = sinceReentry(log).flatMap((entry): Number[] => {
+  const { entries } = log;
+  const begun = entries.findLastIndex((entry, position) => {
+    if (entry.kind !== 'clock') return entry.kind === 're-entry';
+    const before = { ...log, entries: entries.slice(0, position) };
+    return timeIn(before, index, -Infinity) > entry.latestTs;
+  });
+  const numbers = inPresentTime(entries).flatMap((entry, position): Number[] => {
+    if (position <= begun) return [];
     if (entry.kind !== 'taken' || entry.cause !== index) return [];
     const { val } = entry.measurement;
     return typeof val === 'number' ? [{ t: entry.t, val }] : [];

@@ -1,33 +1,54 @@
 import type { Cause } from '../../../src/contract/purpose.ts';
-import { isOutcomeOf, oldestTime, windowLength, type Log, type Outcome } from './log.ts';
+import {
+  inPresentTime,
+  isKept,
+  isOutcomeOf,
+  oldestTime,
+  windowLength,
+  type Entry,
+  type Log,
+  type Outcome,
+} from './log.ts';
 
 /** The last outcomes that are looked at: since a firing or an entry, and no older than `maxAgeMs` allows. */
 export function windowOf(log: Log, cause: Cause, index: number): Outcome[] {
   const emptied = log.entries.findLastIndex(({ kind }) => kind === 'fired' || kind === 're-entry');
-  const oldest = oldestTime(log.entries, cause);
-  return log.entries
-    .slice(emptied + 1)
+  return inPresentTime(log.entries)
+    .filter((_entry, position) => position > emptied && isKept(log.entries, position, cause))
     .filter(isOutcomeOf(index))
-    .filter(({ t }) => t >= oldest)
     .slice(-windowLength(cause).m);
 }
 
-/** Outcomes that agreed one after the other; `completeTs`: the d of its tick, once that has run. */
-export type Run = { outcomes: Outcome[]; completeTs: number | null };
+/**
+ * Outcomes that agreed one after the other, and their `positions` in the log; `completeTs`: the d of its tick, once that
+ * has run.
+ */
+export type Run = { outcomes: Outcome[]; positions: number[]; completeTs: number | null };
 
 /** The run of a cause with `forMs` that lasts, if one does. */
 export function runOf(log: Log, cause: Cause, index: number): Run | null {
   const isOf = isOutcomeOf(index);
+  const { forMs = 0 } = cause.threshold ?? {};
   let run: Run | null = null;
-  for (const [position, entry] of log.entries.entries()) {
+  for (const position of log.entries.keys()) {
+    const known = inPresentTime(log.entries.slice(0, position + 1));
+    const entry = known[position] as Entry;
     const oldest = oldestTime(log.entries.slice(0, position + 1), cause);
+    if (run) run.outcomes = run.positions.map((at) => known[at] as Outcome);
+    if (entry.kind === 'clock' && typeof run?.completeTs === 'number') {
+      const [first] = run.outcomes as [Outcome];
+      run.completeTs = Math.max(first.t + forMs, Math.min(run.completeTs, entry.latestTs));
+    }
     if (isTooOld(run, oldest)) run = null;
     if (entry.kind === 'fired') run = null;
     if (entry.kind === 'tick' && entry.cause === index && run) run.completeTs = entry.d;
     if (!isOf(entry)) continue;
     if (!entry.outcome.agrees) run = null;
-    else if (run) run.outcomes.push(entry);
-    else run = { outcomes: [entry], completeTs: null };
+    else {
+      run ??= { outcomes: [], positions: [], completeTs: null };
+      run.outcomes.push(entry);
+      run.positions.push(position);
+    }
     if (isTooOld(run, oldest)) run = null;
   }
   return run;
@@ -41,13 +62,20 @@ function isTooOld(run: Run | null, oldest: number): boolean {
 type Silence = { sinceTs: number; completeTs: number | null };
 
 /** Since when nothing was heard of a sense, and when that was complete, once its tick has run. */
-export function silenceOf(log: Log, index: number): Silence {
+export function silenceOf(log: Log, cause: Cause, index: number): Silence {
+  const { noneForMs = 0 } = cause.threshold ?? {};
   let silence: Silence = { sinceTs: log.enteredTs, completeTs: null };
   for (const entry of log.entries) {
     if (entry.kind === 'taken' && entry.cause === index) {
       silence = { sinceTs: entry.arrivedTs, completeTs: null };
     }
     if (entry.kind === 'tick' && entry.cause === index) silence.completeTs = entry.d;
+    if (entry.kind === 'clock') {
+      const sinceTs = Math.min(silence.sinceTs, entry.latestTs);
+      const { completeTs: d } = silence;
+      const completeTs = d && Math.max(sinceTs + noneForMs, Math.min(d, entry.latestTs));
+      silence = { sinceTs, completeTs };
+    }
   }
   return silence;
 }
@@ -55,7 +83,7 @@ export function silenceOf(log: Log, index: number): Silence {
 /** Whether a cause is met by what was collected so far. */
 export function holds(log: Log, cause: Cause, index: number): boolean {
   const { forMs, noneForMs } = cause.threshold ?? {};
-  if (noneForMs !== undefined) return silenceOf(log, index).completeTs !== null;
+  if (noneForMs !== undefined) return silenceOf(log, cause, index).completeTs !== null;
   if (forMs !== undefined) return typeof runOf(log, cause, index)?.completeTs === 'number';
   const agreed = windowOf(log, cause, index).filter(({ outcome }) => outcome.agrees);
   return agreed.length >= windowLength(cause).n;

@@ -1,12 +1,15 @@
 import type { Cause } from '../../../src/contract/purpose.ts';
-import { runOf, silenceOf } from './collected.ts';
-import { windowLength, type Log } from './log.ts';
+import { runOf, silenceOf, type Run } from './collected.ts';
+import { inPresentTime, windowLength, type Log, type Outcome } from './log.ts';
 
 /** When a connector did not listen, ascending; `toTs` is null while it lasts. */
 export type Gap = { fromTs: number; toTs: number | null };
 
-/** When the evidence of a cause is complete, and when its tick runs; Infinity while a gap lasts. */
-export type Due = { d: number; r: number };
+/**
+ * When the evidence of a cause is complete, when its tick runs (Infinity while a gap lasts), and how old the newest
+ * measurement was at its arrival.
+ */
+export type Due = { d: number; r: number; ageMs: number };
 
 const quietMs = 300_000;
 
@@ -14,19 +17,48 @@ const quietMs = 300_000;
 export function dueOf(log: Log, cause: Cause, index: number, gaps: readonly Gap[]): Due | null {
   const { forMs, noneForMs } = cause.threshold ?? {};
   if (noneForMs !== undefined) {
-    const { sinceTs, completeTs } = silenceOf(log, index);
+    const { sinceTs, completeTs } = silenceOf(log, cause, index);
     if (completeTs !== null) return null;
     const d = afterListening(sinceTs, noneForMs, gaps);
-    return { d, r: notBefore(d, Math.min(quietMs, noneForMs), gaps) };
+    return { d, r: notBefore(d, Math.min(quietMs, noneForMs), gaps), ageMs: 0 };
   }
   if (forMs === undefined) return null;
   const run = runOf(log, cause, index);
-  const first = run?.outcomes[0];
-  const nth = run?.outcomes[windowLength(cause).n - 1];
-  if (!run || !first || !nth || run.completeTs !== null) return null;
-  const d = Math.max(first.t + forMs, nth.t);
-  const r = Math.max(d, nth.arrivedTs) + (nth.ageMs > 60_000 ? 60_000 : 2_000);
-  return { d, r: notBefore(r, quietMs, gaps) };
+  const { n } = windowLength(cause);
+  if (!run || run.outcomes.length < n || run.completeTs !== null) return null;
+  const { d, r, ageMs } = tickOf(run, log, forMs, n);
+  return { d, r: notBefore(r, quietMs, gaps), ageMs };
+}
+
+/** The tick of a run that has all its outcomes, with what became of it each time that the clock was set right. */
+function tickOf({ positions }: Run, { entries }: Log, forMs: number, n: number): Due {
+  const [first, nth, newest] = [0, n - 1, -1].map((at) => positions.at(at) as number) as [
+    number,
+    number,
+    number,
+  ];
+  const timesOf = (end: number) => {
+    const known = inPresentTime(entries.slice(0, end));
+    const t = (at: number) => (known[at] as Outcome).t;
+    return { d: Math.max(t(first) + forMs, t(nth)), newestT: newest < end ? t(newest) : null };
+  };
+  const { arrivedTs, ageMs: nthAgeMs } = entries[nth] as Outcome;
+  let { d } = timesOf(nth + 1);
+  let r = Math.max(d, arrivedTs) + (nthAgeMs > 60_000 ? 60_000 : 2_000);
+  let { ageMs } = entries[newest] as Outcome;
+  for (const [position, entry] of entries.entries()) {
+    if (entry.kind !== 'clock' || position < nth) continue;
+    const [before, after] = [timesOf(position), timesOf(position + 1)];
+    const earliest = Math.max(after.d, entry.latestTs);
+    const waitsForLeap = r > earliest + 60_000;
+    const isBroughtBack =
+      after.d !== before.d || waitsForLeap || (after.newestT ?? 0) !== (before.newestT ?? 0);
+    if (isBroughtBack && after.newestT !== null)
+      ageMs = Math.min(ageMs, Math.max(0, entry.latestTs - after.newestT));
+    d = after.d;
+    if (waitsForLeap) r = earliest + 2_000;
+  }
+  return { d, r, ageMs };
 }
 
 /** When to look again: R, or what it would be if a gap that lasts had ended as it began. */

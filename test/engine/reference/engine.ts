@@ -38,6 +38,11 @@ export class ReferenceEngine {
     this.#gaps = gaps;
   }
 
+  /** The service's clock was ahead, and is right again: no time is later than that. */
+  setRight(latestTs: number): void {
+    for (const live of this.live()) this.logOf(live).entries.push({ kind: 'clock', latestTs });
+  }
+
   live(): Live[] {
     return this.#standing.live();
   }
@@ -129,7 +134,7 @@ export class ReferenceEngine {
     );
   }
 
-  #tick({ live, index, d, r }: Waiting): Evaluated {
+  #tick({ live, index, d, r, ageMs }: Waiting): Evaluated {
     const outcome: Evaluated = { firings: [], ended: [], arrivedTs: r };
     const log = this.logOf(live);
     const newest = live.causes[index] && newestAgreed(log, live.causes[index], index);
@@ -138,7 +143,7 @@ export class ReferenceEngine {
     const times = live.causes.map((cause, i) => newestAgreed(log, cause, i)?.t ?? -Infinity);
     const ts = newest ? Math.max(d, ...times) : d;
     const to = this.#standing.targetOf(live);
-    this.#fire(live, { ts, nowTs: newest ? r : d, ageMs: newest?.ageMs ?? 0 }, outcome);
+    this.#fire(live, { ts, nowTs: newest ? r : d, ageMs }, outcome);
     if (to) this.#move(live, to, ts, outcome);
     return outcome;
   }

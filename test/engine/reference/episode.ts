@@ -1,5 +1,5 @@
 import type { Cause } from '../../../src/contract/purpose.ts';
-import { isOutcomeOf, oldestTime, windowLength, type Log, type Outcome } from './log.ts';
+import { isKept, isOutcomeOf, windowLength, type Log, type Outcome } from './log.ts';
 
 /** Whether the event has fired since its state was entered, and none of its causes disagreed since. */
 export function hasEpisode({ entries }: Log, causes: Cause[]): boolean {
@@ -16,13 +16,10 @@ export function hasEpisode({ entries }: Log, causes: Cause[]): boolean {
 
 /** Those of one cause since the episode began, without what is too old. */
 function outcomesOf(index: number, cause: Cause, known: Log['entries'], since: number): Outcome[] {
-  const oldest = oldestTime(known, cause);
+  const last = known.length - 1;
   return known
-    .slice(since)
-    .filter(
-      (entry): entry is Outcome =>
-        isOutcomeOf(index)(entry) && (entry.t >= oldest || entry === known.at(-1)),
-    );
+    .filter((_entry, at) => at >= since && (at === last || isKept(known, at, cause)))
+    .filter(isOutcomeOf(index));
 }
 
 function disagrees(cause: Cause, outcomes: Outcome[]): boolean {

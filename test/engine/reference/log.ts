@@ -17,9 +17,16 @@ export type Taken = {
 
 export type Outcome = Taken & { outcome: Judgement };
 
-/** `tick`: of a cause, which was due at `d`. `re-entry`: a firing entered the state, or the purpose, again. */
+/**
+ * `tick`: of a cause, which was due at `d`. `re-entry`: a firing entered the state, or the purpose, again. `clock`: the
+ * service's clock was set right, and no time is later than `latestTs` since.
+ */
 export type Entry =
-  Taken | { kind: 'tick'; cause: number; d: number } | { kind: 'fired' } | { kind: 're-entry' };
+  | Taken
+  | { kind: 'tick'; cause: number; d: number }
+  | { kind: 'fired' }
+  | { kind: 're-entry' }
+  | { kind: 'clock'; latestTs: number };
 
 /** All that happened to an event since its state (a global one: its purpose) was entered, oldest first. */
 export type Log = { enteredTs: number; entries: Entry[] };
@@ -43,10 +50,31 @@ export function sinceReentry({ entries }: Log): Entry[] {
   return entries.slice(entries.findLastIndex(({ kind }) => kind === 're-entry') + 1);
 }
 
+/** The entries with the times that they have behind all of them: the clock may have been set right in between. */
+export function inPresentTime(entries: readonly Entry[]): readonly Entry[] {
+  if (!entries.some(({ kind }) => kind === 'clock')) return entries;
+  return entries.map((entry, position) => {
+    const later = entries.slice(position + 1);
+    const latestTs = Math.min(...later.map((it) => (it.kind === 'clock' ? it.latestTs : Infinity)));
+    if (entry.kind === 'taken') return { ...entry, t: Math.min(entry.t, latestTs) };
+    return entry.kind === 'tick' ? { ...entry, d: Math.min(entry.d, latestTs) } : entry;
+  });
+}
+
+/** Whether what a cause took at `position` was never too old: not when the clock was set right, and not now. */
+export function isKept(entries: readonly Entry[], position: number, cause: Cause): boolean {
+  const ends = entries.flatMap(({ kind }, at) => (kind === 'clock' && at > position ? [at] : []));
+  return [...ends, entries.length].every((end) => {
+    const known = entries.slice(0, end);
+    const entry = inPresentTime(known)[position];
+    return entry?.kind === 'taken' && entry.t >= oldestTime(known, cause);
+  });
+}
+
 /** What is older is dropped by a cause: T − `maxAgeMs`, T being the newest time that any cause evaluated, or of a tick. */
 export function oldestTime(entries: readonly Entry[], { threshold }: Cause): number {
   if (threshold?.maxAgeMs === undefined) return -Infinity;
-  const times = entries.map((entry) => {
+  const times = inPresentTime(entries).map((entry) => {
     if (entry.kind === 'taken') return entry.t;
     return entry.kind === 'tick' ? entry.d : -Infinity;
   });
@@ -55,7 +83,9 @@ export function oldestTime(entries: readonly Entry[], { threshold }: Cause): num
 
 /** When a cause takes a measurement of `t`: in one cause time never goes back. */
 export function timeIn({ entries }: Log, cause: number, t: number): number {
-  const last = entries.findLast((entry) => entry.kind === 'taken' && entry.cause === cause);
+  const last = inPresentTime(entries).findLast(
+    (entry) => entry.kind === 'taken' && entry.cause === cause,
+  );
   return last?.kind === 'taken' ? Math.max(last.t, t) : t;
 }
 

@@ -8,7 +8,7 @@ type Standing = { outcomes: Outcome[]; sinceTs?: number; completeTs?: number | n
 
 function standingOf(log: Log, cause: Cause, index: number): Standing {
   const { forMs, noneForMs } = cause.threshold ?? {};
-  if (noneForMs !== undefined) return { outcomes: [], ...silenceOf(log, index) };
+  if (noneForMs !== undefined) return { outcomes: [], ...silenceOf(log, cause, index) };
   if (forMs === undefined) return { outcomes: windowOf(log, cause, index) };
   const { outcomes = [], completeTs = null } = runOf(log, cause, index) ?? {};
   const first = outcomes[0];

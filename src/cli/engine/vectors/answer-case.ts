@@ -15,6 +15,7 @@ export function answerCase({ rule, purposes, installedTs, listening, starts, ste
   const answered = steps.map((step) => {
     const happening = parseHappening(step, where);
     nowTs = arrivalOf(happening, nowTs, where);
+    if (happening.kind === 'clock') device.setClockRight(nowTs);
     const ticks = ledByAll(device.ticksUntil(nowTs));
     const led = answerStep(device, happening, nowTs, 'message' in step);
     const forced = 'ticks' in led ? led.ticks : [];
@@ -26,6 +27,7 @@ export function answerCase({ rule, purposes, installedTs, listening, starts, ste
 function answerStep(device: Device, happening: Happening, arrivedTs: number, isMessage: boolean) {
   switch (happening.kind) {
     case 'tick':
+    case 'clock':
       return {};
     case 'install':
       device.install(happening.purposes, arrivedTs);

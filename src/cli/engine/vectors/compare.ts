@@ -7,7 +7,15 @@ export type Difference = { path: string; expected: unknown; found: unknown };
 const mayLack = new Set(['ring', 'first', 'ageMs', 'why', 'ended', 'nextDueTs']);
 
 /** What is given to an engine: an answer need not repeat it. */
-const isGiven = new Set(['measurement', 'message', 'tick', 'enter', 'install', 'arrivedTs']);
+const isGiven = new Set([
+  'measurement',
+  'message',
+  'tick',
+  'clock',
+  'enter',
+  'install',
+  'arrivedTs',
+]);
 
 /** Compares all that the case says, and no more: members that only the answer has are let be. */
 export function compareAnswer(expected: Case, answer: Answer): Difference[] {

@@ -15,6 +15,10 @@ export const rejections: Record<RejectionReason, string> = {
   'unknown-member': 'Die Angabe „{name}“ ist unbekannt und hat keine Wirkung.',
   'too-many-connects': 'Das Gerät verbindet sich immer wieder.',
   'too-many-connections': 'Das Konto hat alle Verbindungen, die es haben darf.',
+  'session-taken-over':
+    'Die Sitzung wurde zweimal in einer Minute übernommen: die Verbindung bricht oft ab, oder zwei Programme melden sich mit derselben Kennung an.',
+  'message-not-acknowledged':
+    'Das Gerät hat eine Nachricht nicht bestätigt (PUBACK): die Verbindung wurde geschlossen.',
   'packet-too-large':
     'Eine Nachricht an das Gerät wurde nicht gesendet: sie ist größer, als es annimmt.',
   'quota-exceeded':
