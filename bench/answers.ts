@@ -53,7 +53,7 @@ async function measure(): Promise<void> {
     CONFIG_FILE: configFile,
     DATA_DIR: dir,
   });
-  const service = await startService(config, pino({ level: 'silent' }), () => undefined);
+  const service = await startService(config, pino({ level: 'silent' }));
   const port = service.addresses.http?.port ?? 0;
   const account = await registerAccount(`http://127.0.0.1:${port}`);
   const uuid = await withClient(databaseUrl, (client) => fillAccount(client, account.email));

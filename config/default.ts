@@ -271,6 +271,8 @@ const settings: SettingsInput = {
      * for logins, sessions, probes and the service; of the others one account has a quarter at most.
      */
     maxConnections: 20,
+    /** Where the database is away at the start: how long it is tried again before the process ends. 0: not at all. */
+    waitAtStartMs: 60_000,
     /** Time to open one, or to get one of that fifth, before the answer is "unavailable". */
     connectTimeoutMs: 1_500,
     /** Time one statement may take, and may wait before for its turn. */

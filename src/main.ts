@@ -7,7 +7,7 @@ import { helpText } from './config/help.ts';
 import { tuneCollector } from './process/v8.ts';
 import { describeReady } from './process/describe-ready.ts';
 import { closeOnSignals } from './process/signals.ts';
-import { describeStartError, StartError } from './start-error.ts';
+import { describeStartError, mayPass, StartError } from './start-error.ts';
 import { version } from './version.ts';
 
 /** A later version has migrated the database, and lets this one write no more (docs/upgrading.md). */
@@ -34,12 +34,17 @@ async function run(config: Config): Promise<void> {
   const log = serviceLog.child({ component: 'service' });
   // Loaded only now: a wrong setting, or --help, is answered at once.
   const { startService } = await import('./service.ts');
-  // Asked to stop while it still starts, the service first comes up and then goes in order.
+  // Asked to stop while it still starts, the service first comes up and then goes in order. It does not wait for a
+  // database that is away.
   let isMoved = false;
-  const starting = startService(config, serviceLog, (lines) => {
-    isMoved = true;
-    log.fatal({ event: 'service.superseded' }, lines.join(' '));
-    ending.end(movedExitCode);
+  const stopping = new AbortController();
+  const starting = startService(config, serviceLog, {
+    signal: stopping.signal,
+    onMoved(lines) {
+      isMoved = true;
+      log.fatal({ event: 'service.superseded' }, lines.join(' '));
+      ending.end(movedExitCode);
+    },
   });
   const reload = () => {
     log.info({ event: 'service.reload-requested' }, 'SIGHUP: reading the certificate again.');
@@ -59,6 +64,7 @@ async function run(config: Config): Promise<void> {
           { event: 'stop.requested', signal, delayMs },
           `${signal ?? 'Asked to end'}: ${describeStop(delayMs)}`,
         );
+      stopping.abort();
       const service = await starting.catch(() => null);
       // The tables are gone: there is nowhere to store what is under way.
       const allowedMs = isMoved ? movedStopMs : config.stopTimeoutMs;
@@ -71,7 +77,13 @@ async function run(config: Config): Promise<void> {
     // From a terminal, SIGHUP says that it was closed.
     onHangUp: config.mqttsListen !== null && !hasTerminal() ? reload : null,
   });
-  const { addresses } = await starting;
+  const started = await starting.catch((error: unknown) => {
+    if (stopping.signal.aborted && mayPass(error)) return null;
+    throw error;
+  });
+  // It was asked to stop while it waited for the database, and ends by `ending`.
+  if (started === null) return;
+  const { addresses } = started;
   isUp = true;
   log.info({ event: 'service.ready', ...addresses }, 'Ready.');
   // Where the database is a server of its own, so is the log: lines for people would break it.

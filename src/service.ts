@@ -2,22 +2,25 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connector } from '../connector/mqtt/server.ts';
 import { startApi } from './assembly/api.ts';
 import { startConsole, type Console } from './assembly/console.ts';
-import { createBudget } from './assembly/stop-budget.ts';
+import { createBudget, type StopBudget } from './assembly/stop-budget.ts';
 import { startDeviceSide, type DeviceSide } from './assembly/device-side.ts';
 import { createReadiness } from './assembly/readiness.ts';
 import { createEdges, createReleases, runStep } from './assembly/shutdown.ts';
-import { startShared, type Shared } from './assembly/shared.ts';
+import { checkRedisOf, startShared, type Shared } from './assembly/shared.ts';
+import { findDatabase } from './assembly/storage.ts';
 import { inFrontOf, startConnectorHttp, upgradesOf } from './assembly/uplink.ts';
 import type { Config } from './config/config.ts';
-import { explainMissingRight } from './db/missing-right.ts';
+import { explainFailure } from './db/why-refused.ts';
 import { startHealth } from './http/health.ts';
 import type { HttpServer } from './http/server.ts';
 import { startMetrics } from './metrics/metrics.ts';
-import { systemClock } from './lib/clock.ts';
+import { monotonicClock, systemClock } from './lib/clock.ts';
+import { pause } from './lib/wait.ts';
 import type { Clocks } from './lib/clock.ts';
-import type { ServiceLog } from './log/logger.ts';
+import type { Log, ServiceLog } from './log/logger.ts';
 import { checkPorts } from './process/check-ports.ts';
 import type { Addresses } from './process/describe-ready.ts';
+import { describeStartError, mayPass } from './start-error.ts';
 
 export type Service = {
   /** Where it really listens. */
@@ -33,6 +36,15 @@ export type Service = {
   close(options?: { delayMs?: number; totalMs?: number }): Promise<string[]>;
 };
 
+export type StartOptions = {
+  /** Told once when a later version has taken the tables away: from then on nothing can be stored here. */
+  onMoved?: (lines: string[]) => void;
+  /** Absent: the database's clock, and this machine's. */
+  clocks?: Clocks | undefined;
+  /** Ends the wait for a database that is away: the start rejects with what it waited for. */
+  signal?: AbortSignal;
+};
+
 /** Of the time that a stop may take, so much is for what no step counts, such as a busy processor. */
 const reserveMs = 500;
 
@@ -44,17 +56,16 @@ type Listeners = {
 };
 
 /**
- * Starts the part of the service that `config.role` names. Nothing is left behind when it rejects. `onMoved`
- * is told once when a later version has taken the tables away: from then on nothing can be stored here.
+ * Starts the part of the service that `config.role` names; where the database is away, again and again for
+ * `config.database.waitAtStartMs`. Nothing is left behind when it rejects.
  */
 export async function startService(
   config: Config,
   log: ServiceLog,
-  onMoved: (lines: string[]) => void,
-  clocks?: Clocks,
+  { onMoved = () => undefined, clocks, signal = new AbortController().signal }: StartOptions = {},
 ): Promise<Service> {
   await checkPorts(config);
-  const readiness = createReadiness();
+  let readiness = createReadiness();
   const stopLog = log.child({ component: 'service' });
   const releases = createReleases(stopLog);
   const edges = createEdges(stopLog);
@@ -62,26 +73,31 @@ export async function startService(
   const health = config.healthListen
     ? await startHealth({
         ...config.healthListen,
-        listUnready: readiness.listUnready,
+        listUnready: () => readiness.listUnready(),
         log: log.child({ component: 'health' }),
         clock: clocks?.clock ?? systemClock,
       })
     : null;
   const { stopTimeoutMs } = config;
+  /** `keep`: so many of what was acquired first. */
+  const giveBack = async (budget: StopBudget, keep: number) => [
+    ...(await edges.close(budget)),
+    ...(await releases.releaseAll(budget, keep)),
+  ];
   const close: Service['close'] = async ({ delayMs = 0, totalMs = stopTimeoutMs } = {}) => {
     const budget = createBudget(totalMs - reserveMs);
     readiness.stopping();
     await sleep(Math.min(delayMs, budget.share(1)));
-    const unfinished = [...(await edges.close(budget)), ...(await releases.releaseAll(budget))];
+    const unfinished = await giveBack(budget, 0);
     const probes = { name: 'health', run: async () => health?.close(0) };
     return [...unfinished, ...(await runStep(probes, reserveMs / 2, stopLog))];
   };
-  try {
-    const webConsole = startConsole(config, log, releases);
+  const listen = async (connectionString: string, webConsole: Console | null) => {
     const shared = await startShared(config, log, {
       releases,
       edges,
       readiness,
+      connectionString,
       onMoved,
       clocks,
     });
@@ -95,15 +111,66 @@ export async function startService(
       ? await startMetrics(shared.metrics.registry, config.metricsListen)
       : null;
     if (metrics) releases.add('metrics', () => metrics.close());
+    return { connector, http, metrics, health };
+  };
+  try {
+    const webConsole = startConsole(config, log, releases);
+    await checkRedisOf(config, log);
+    let connectionString: string | undefined;
+    let kept = releases.count();
+    const listeners = await untilThere(
+      async () => {
+        try {
+          // An embedded database stays up between two attempts.
+          connectionString ??= await findDatabase(config, log, releases);
+          kept = releases.count();
+          return await listen(connectionString, webConsole);
+        } catch (error) {
+          await giveBack(createBudget(stopTimeoutMs - reserveMs), kept);
+          readiness = createReadiness();
+          throw explainFailure(error);
+        }
+      },
+      { waitMs: config.database.waitAtStartMs, log: log.child({ component: 'database' }), signal },
+    );
     readiness.started();
     return {
-      addresses: addressesOf(config, { connector, http, metrics, health }),
-      reloadCertificate: async () => connector?.reloadCertificate(),
+      addresses: addressesOf(config, listeners),
+      reloadCertificate: async () => listeners.connector?.reloadCertificate(),
       close,
     };
   } catch (error) {
     await close();
-    throw explainMissingRight(error);
+    throw error;
+  }
+}
+
+/** Between two attempts to start. */
+const againMs = 1_000;
+
+/**
+ * Makes the attempt again for as long as it fails because the database is away, until `waitMs` are over. Says once that
+ * it waits, and for what.
+ */
+async function untilThere<T>(
+  attempt: () => Promise<T>,
+  { waitMs, log, signal }: { waitMs: number; log: Log; signal: AbortSignal },
+): Promise<T> {
+  const endMs = monotonicClock() + waitMs;
+  for (let isFirst = true; ; isFirst = false) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (!mayPass(error) || monotonicClock() + againMs > endMs) throw error;
+      const why = describeStartError(error)?.join(' ');
+      if (isFirst)
+        log.warn(
+          { event: 'database.awaited', why },
+          `The database is away: trying again for ${waitMs / 1_000} s at most.`,
+        );
+      await pause(againMs, signal);
+      if (signal.aborted) throw error;
+    }
   }
 }
 

@@ -3,13 +3,22 @@ import { DomainError } from './errors.ts';
 /** Something that keeps the program from starting and that its user can mend: each line says what. */
 export class StartError extends Error {
   readonly lines: string[];
+  /** The same start may succeed later although nobody mends anything: the database is away. */
+  readonly mayPass: boolean;
 
-  constructor(lines: string | string[], options: { cause?: unknown } = {}) {
+  constructor(lines: string | string[], options: { cause?: unknown; mayPass?: boolean } = {}) {
     const all = typeof lines === 'string' ? [lines] : lines;
     super(all.join('\n'), { cause: options.cause });
     this.name = 'StartError';
     this.lines = all;
+    this.mayPass = options.mayPass ?? false;
   }
+}
+
+/** Whether a start that failed with this error may succeed later although nobody mends anything. */
+export function mayPass(error: unknown): boolean {
+  if (error instanceof StartError) return error.mayPass;
+  return error instanceof DomainError && error.code === 'unavailable';
 }
 
 /**

@@ -91,9 +91,15 @@ export function createRateStore(options: RateStoreOptions): RateStore {
     };
   }
 
-  /** What it brought beyond its rates counts for a day, also where it comes again in between. */
+  /**
+   * What it brought beyond its rates counts for a day, also where it comes again in between. The last device of an account
+   * is remembered for as long as the account owes anything.
+   */
   function isForgettable(rates: DeviceRates): boolean {
-    return isFull(rates) && (rates.beyond?.isFull(beyondRate, now()) ?? true);
+    const { account, beyond } = rates;
+    const isLast = account.devices === 1;
+    if (isLast && !account.measurements.isFull(account.rate, now())) return false;
+    return isFull(rates) && (beyond?.isFull(beyondRate, now()) ?? true);
   }
 
   function isFull({ messages, measurements, others }: DeviceRates): boolean {

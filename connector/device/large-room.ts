@@ -66,10 +66,11 @@ export function createLargeRoom(maxBytes: number): LargeRoom {
   }
 
   function leave(account: Account, place: Place): void {
-    if (account.waiting.delete(place)) {
-      waiting -= 1;
-      if (account.waiting.size === 0) turns.delete(account);
-    }
+    const isWaiting = account.waiting.delete(place);
+    // It has left before.
+    if (!isWaiting && !place.isIn) return;
+    if (isWaiting) waiting -= 1;
+    if (account.waiting.size === 0) turns.delete(account);
     move(account, place.isIn ? -place.bytes : 0);
     place.isIn = false;
     // What is let in may leave at once, within this call: the call that is under way looks again.

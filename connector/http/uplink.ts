@@ -84,8 +84,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     if (response.destroyed) return;
     const format = readFormat(request);
     bodies.check(request, name);
-    const device = devices.of(identity);
-    refuseBeyond(device, name);
+    refuseBeyond(devices.of(identity), name);
     const exchange = new Exchange(identity, response, exchangeDeps);
     // It is emitted once: without `once` there is nothing to wrap, and to remove.
     response.on('close', () => {
@@ -102,6 +101,8 @@ export function createHttpUplink(deps: UplinkDeps) {
     if (!place.isIn) await waitForRoom(place);
     if (exchange.isOver) return;
     const arrivedTs = ports.clock();
+    // The one of before may have been forgotten while the body came: it would be a second one, with rates of its own.
+    const device = devices.of(identity);
     devices.enter(device, {
       sinceMs: now(),
       go: () => handOn(exchange, device, { name, body, format, arrivedTs }),

@@ -173,7 +173,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
     return {
       address,
       letIn,
-      refused: (logins = 1) => place.refusals.take(logins, refusalRate, now()),
+      // Of an address that was forgotten meanwhile too: one that was let in long ago may be refused something.
+      refused: (logins = 1) => placeOf(key).refusals.take(logins, refusalRate, now()),
     };
   }
 

@@ -63,6 +63,7 @@ export function createRegistry(options: RegistryOptions) {
       devices: 0,
       connections: 0,
       bytes: 0,
+      heldBytes: 0,
       waiting: new Set(),
       paused: new Set(),
       timer: null,
@@ -90,7 +91,12 @@ export function createRegistry(options: RegistryOptions) {
   function leave({ account, rates }: Device): void {
     rateStore.leave(rates);
     account.devices -= 1;
-    if (account.devices === 0) accounts.delete(account.id);
+    forgetUnused(account);
+  }
+
+  /** What ended connections left behind counts as their account's until it is stored or given up. */
+  function forgetUnused({ id, devices, connections, bytes, heldBytes }: AccountConnections): void {
+    if (devices + connections + bytes + heldBytes === 0) accounts.delete(id);
   }
 
   return {
@@ -158,14 +164,11 @@ export function createRegistry(options: RegistryOptions) {
       if (device) closeSession(device, { clientId, id: connection });
     },
 
-    /** Forgets devices that are gone and could send at full rate again. */
+    /** Forgets devices that are gone and could send at full rate again, and accounts of which nothing is left. */
     forgetIdle(): void {
       const nowMs = now();
       for (const [uuid, device] of devices) {
         if (device.connections.length > 0) continue;
-        // What ended connections left behind goes on counting as their account's until it is stored or given up.
-        const { account } = device;
-        if (account.devices === 1 && account.bytes > 0) continue;
         const isIdle =
           device.connects.isFull(connectRate, nowMs) &&
           nowMs - device.excessToldMs >= excessToldEveryMs &&
@@ -175,6 +178,7 @@ export function createRegistry(options: RegistryOptions) {
         devices.delete(uuid);
         leave(device);
       }
+      for (const account of accounts.values()) forgetUnused(account);
     },
 
     isConnected: (uuid: string) => (devices.get(uuid)?.connections.length ?? 0) > 0,

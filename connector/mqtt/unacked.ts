@@ -21,9 +21,11 @@ export function createUnackedRoom(maxBytes: number) {
   const hasRoom = (account: AccountConnections | null) =>
     (account?.bytes ?? 0) < shareOfFree * (maxBytes - bytes);
 
-  function add({ account }: Device, more: number): void {
+  /** Between those that wait because of their account, and those under way. */
+  function bringBack({ account }: Device, more: number): void {
     bytes += more;
     account.bytes += more;
+    account.heldBytes -= more;
   }
 
   /** Accounts in turn, one connection each. */
@@ -72,11 +74,11 @@ export function createUnackedRoom(maxBytes: number) {
 
     /** What waits because of its account is not under way: nobody else waits for it. */
     setAside(device: Device, less: number): void {
-      add(device, -less);
+      bringBack(device, -less);
       if (waiting.size > 0) resumeWaiting();
     },
 
-    bringBack: add,
+    bringBack,
 
     forget(connection: Connection): void {
       connection.device?.account.waiting.delete(connection);

@@ -68,6 +68,8 @@ export type Shared = ClockParts & {
 };
 
 export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
+  /** Of the database. */
+  connectionString: string;
   /** Told once when a later version has taken the tables away from this one. */
   onMoved: (lines: string[]) => void;
   /** Absent: the database's clock, and this machine's. */
@@ -77,10 +79,9 @@ export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
 export async function startShared(
   config: Config,
   log: ServiceLog,
-  { releases, edges, readiness, onMoved, clocks: given }: SharedOptions,
+  { releases, edges, readiness, connectionString, onMoved, clocks: given }: SharedOptions,
 ): Promise<Shared> {
-  await checkRedisOf(config, log);
-  const storage = await openStorage(config, log, releases);
+  const storage = await openStorage(config, connectionString, log, releases);
   const shares = storage.openShared(config.database.maxConnections);
   const { db } = shares;
   storage.watchTables(db, onMoved);
@@ -175,7 +176,7 @@ function startHealth(
 }
 
 /** Before the database, which may have to be made first. */
-async function checkRedisOf({ redisUrl: url }: Config, log: ServiceLog): Promise<void> {
+export async function checkRedisOf({ redisUrl: url }: Config, log: ServiceLog): Promise<void> {
   const onAway = (why: string) =>
     log
       .child({ component: 'redis' })

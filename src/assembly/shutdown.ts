@@ -7,8 +7,12 @@ type Step = { name: string; run: (withinMs: number) => unknown };
 /** What has been acquired so far, and how it is given back: last in, first out. */
 export type ReleaseSteps = {
   add(name: string, release: (withinMs: number) => unknown): void;
-  /** Gives everything back, also where a release fails or hangs. Names of those that did. */
-  releaseAll(budget: StopBudget): Promise<string[]>;
+  /** How many there are. */
+  count(): number;
+  /**
+   * Gives everything back but the first `keep`, also where a release fails or hangs. Names of those that did.
+   */
+  releaseAll(budget: StopBudget, keep?: number): Promise<string[]>;
 };
 
 /** Where others come in: closed first, and together, as HTTP hands connections over to MQTT. */
@@ -40,9 +44,12 @@ export function createReleases(log: Log): ReleaseSteps {
   const held: Step[] = [];
   return {
     add: (name, run) => void held.push({ name, run }),
-    async releaseAll(budget) {
+    count: () => held.length,
+    async releaseAll(budget, keep = 0) {
       const unfinished: string[] = [];
-      for (let release = held.pop(); release; release = held.pop()) {
+      while (held.length > keep) {
+        const release = held.pop();
+        if (!release) break;
         const shareMs = budget.share(held.length > 0 ? releasePart : 1);
         unfinished.push(...(await runStep(release, shareMs, log)));
       }

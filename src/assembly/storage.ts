@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Config } from '../config/config.ts';
 import { openDatabase } from '../db/database.ts';
 import type { Database, DatabaseOptions } from '../db/database.ts';
-import { startEmbeddedDatabase, type EmbeddedLog } from '../db/embedded/embedded.ts';
+import { startEmbeddedDatabase } from '../db/embedded/embedded.ts';
 import { migrate } from '../db/migrate.ts';
 import { processName } from '../db/other-processes.ts';
 import { createPatience, withTimeout } from '../db/patience.ts';
@@ -36,14 +36,14 @@ const patienceMs = 700;
 /** A probe's commit that hangs is looked at, and not given up for so long. */
 const probeTimeoutMs = 3_600_000;
 
-/** The database that is configured, or the embedded one, brought to this program's schema. */
+/** Brings the database to this program's schema, and opens connections to it. */
 export async function openStorage(
   config: Config,
+  connectionString: string,
   serviceLog: ServiceLog,
   releases: ReleaseSteps,
 ): Promise<OpenStorage> {
   const log = serviceLog.child({ component: 'database' });
-  const connectionString = config.databaseUrl ?? (await startEmbedded(config, log, releases));
   const storage = await migrate(connectionString, { log });
   log.info({ event: 'database.storage' }, `The history is kept in ${describeStorage(storage)}.`);
 
@@ -89,11 +89,14 @@ export async function openStorage(
   return { connectionString, open, openShared, watchTables, writeProbe, lastCommitTs: lastCommit };
 }
 
-async function startEmbedded(
+/** Where the database is: the one that is configured, or the embedded one, which is started. */
+export async function findDatabase(
   config: Config,
-  log: EmbeddedLog,
+  serviceLog: ServiceLog,
   releases: ReleaseSteps,
 ): Promise<string> {
+  if (config.databaseUrl !== null) return config.databaseUrl;
+  const log = serviceLog.child({ component: 'database' });
   const embedded = await startEmbeddedDatabase({ dataDir: config.dataDir, log });
   releases.add('embedded database', (withinMs) => embedded.stop(withinMs));
   return embedded.connectionString;

@@ -103,6 +103,7 @@ export const Settings = z.strictObject({
   retention: z.strictObject({ eventsDays: count, measurementsDays: count }),
   database: z.strictObject({
     maxConnections: z.int().min(4),
+    waitAtStartMs: z.int().min(0),
     connectTimeoutMs: ms,
     statementTimeoutMs: ms,
   }),

@@ -10,8 +10,9 @@ import {
   type ServerPlace,
 } from '../lib/probe-server.ts';
 import { StartError } from '../start-error.ts';
+import { isUnavailable } from './error-kind.ts';
 import { whyRefused } from './why-refused.ts';
-import { messageOf } from '../lib/thrown.ts';
+import { codeOf, messageOf } from '../lib/thrown.ts';
 import { optionsOf, sessionFormats } from './types.ts';
 
 /** Time for all attempts of one start: an error must be reported within 10 s. */
@@ -21,7 +22,7 @@ const leastMs = 1_500;
 
 /**
  * The first connection to a database. A wrong address, or a server that is not usable, is thrown as a
- * StartError of one line, which never contains the password.
+ * StartError of one line, which never contains the password; one that may be there later, as one that `mayPass`.
  */
 export async function connectFirst(connectionString: string): Promise<pg.Client> {
   const startedMs = performance.now();
@@ -34,7 +35,8 @@ export async function connectFirst(connectionString: string): Promise<pg.Client>
     await client.connect();
     return client;
   } catch (error) {
-    throw wrong(whyRefused(error, client, nameOfPlace(placeOf(client))), error);
+    const why = whyRefused(error, client, nameOfPlace(placeOf(client)));
+    throw wrong(why, { cause: error, mayPass: isUnavailable(error) });
   }
 }
 
@@ -46,12 +48,16 @@ async function askWhoIsThere(connectionString: string): Promise<void> {
   const place = placeOf(client);
   const answer = await ask(place, sslRequest, { timeoutMs: timeoutMs - leastMs });
   if (answer.kind === 'failed') {
-    const why = whyUnreachable(answer.error, place);
-    throw wrong(`${why}: start the database, or correct host and port`, answer.error);
+    const { error } = answer;
+    const what = `${whyUnreachable(error, place)}: start the database, or correct host and port`;
+    // All but a socket that this user may not use. A name that nobody knows may be one of a container that is not there yet.
+    throw wrong(what, { cause: error, mayPass: codeOf(error) !== 'EACCES' });
   }
   if (!isPostgres(answer)) {
     const what = whatIsThere(answer, nameOfPlace(place));
-    throw wrong(`expected PostgreSQL, but ${what}: correct host and port`);
+    // What says nothing may be a server that hangs, or a proxy without a server behind it.
+    const mayPass = answer.kind !== 'said';
+    throw wrong(`expected PostgreSQL, but ${what}: correct host and port`, { mayPass });
   }
 }
 
@@ -73,7 +79,7 @@ function makeClient(connectionString: string, connectionTimeoutMillis: number): 
     return new pg.Client({ connectionString, connectionTimeoutMillis, options });
   } catch (error) {
     // Such as an sslrootcert file that is missing.
-    throw wrong(`it cannot be used (${messageOf(error)})`, error);
+    throw wrong(`it cannot be used (${messageOf(error)})`, { cause: error });
   }
 }
 
@@ -81,6 +87,6 @@ function placeOf({ host, port }: pg.Client): ServerPlace {
   return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
 }
 
-function wrong(what: string, cause?: unknown): StartError {
-  return new StartError(`DATABASE_URL: ${what}.`, { cause });
+function wrong(what: string, options?: { cause?: unknown; mayPass?: boolean }): StartError {
+  return new StartError(`DATABASE_URL: ${what}.`, options);
 }

@@ -3,7 +3,7 @@ import { DomainError } from '../errors.ts';
 import { toError } from '../lib/thrown.ts';
 import { beginPipelined, copyIn } from './pg-driver.ts';
 import type { Sql } from './sql.ts';
-import { isUnavailable } from './error-kind.ts';
+import { isUnavailable, stateOf, states } from './error-kind.ts';
 
 export type Transaction = Sql & {
   /** `COPY … FROM STDIN`, with `bytes` in the format that the statement names; see `CopyRows`. */
@@ -66,8 +66,66 @@ class SharedConnection {
 export const commit = `select pg_logical_emit_message(true, 'sensorium', ''); commit`;
 
 /**
+ * The statements of one transaction. Its work may send several without waiting in between: where the connection is not
+ * pipelined, they wait here for each other.
+ */
+class OpenTransaction implements Transaction {
+  readonly #client: pg.PoolClient;
+  readonly query: Sql['query'];
+  #isOver = false;
+  #last: Promise<unknown> = Promise.resolve();
+  #failure: unknown = null;
+
+  constructor(client: pg.PoolClient) {
+    this.#client = client;
+    this.query = ((text: string, values?: unknown[]) =>
+      this.#send(() => client.query(text, values))) as Sql['query'];
+  }
+
+  copyIn(statement: string, bytes: Buffer): Promise<void> {
+    return this.#send(() => copyIn(this.#client, statement, bytes));
+  }
+
+  /**
+   * From now on nothing is sent: a part of the work that goes on after another part has failed would write outside of any
+   * transaction. Resolves when the connection is free for what ends it.
+   */
+  async end(): Promise<void> {
+    this.#isOver = true;
+    await this.#last;
+  }
+
+  /**
+   * Why the transaction failed. After one error the server answers all that follows with 25P02, which says nothing; and
+   * the work may hear that one first, or have ignored the other.
+   */
+  causeOf(error: unknown): unknown {
+    const isEcho = stateOf(error) === states.inFailedTransaction;
+    return isEcho ? (this.#failure ?? error) : error;
+  }
+
+  #send<T>(statement: () => Promise<T>): Promise<T> {
+    const send = async () => {
+      if (this.#isOver) throw new Error('A statement was sent after its transaction had ended.');
+      try {
+        return await statement();
+      } catch (error) {
+        // The last one: after those before it the work went back to a savepoint.
+        if (stateOf(error) !== states.inFailedTransaction) this.#failure = error;
+        throw error;
+      }
+    };
+    if (this.#client.pipeline) return send();
+    const sent = this.#last.then(send);
+    this.#last = sent.catch(() => undefined);
+    return sent;
+  }
+}
+
+/**
  * Commits what `work` did, or rolls back when it, or the transaction it is behind, fails. What `work` has read is as safe
- * then as what it has written.
+ * then as what it has written. Rejects with the error that ended the transaction, also where `work` heard of another one
+ * first or went on after it.
  */
 export async function transaction<T>(
   lender: Lender,
@@ -78,13 +136,14 @@ export async function transaction<T>(
     ? behind.connection
     : new SharedConnection(await lender.take(), lender);
   const { client } = shared;
-  const tx = transactionOn(client);
+  const tx = new OpenTransaction(client);
   let isCommitting = false;
   try {
     const begun = client.pipeline ? beginPipelined(client) : await client.query('begin');
     const [, result] = await Promise.all([begun, work(tx)]);
     // On one connection that was answered before this one's statements were.
     await behind?.committed.catch(throwOvertaken);
+    await tx.end();
     isCommitting = true;
     const committed = client.query(commit);
     onCommitting?.({ connection: shared, committed });
@@ -93,10 +152,14 @@ export async function transaction<T>(
   } catch (error) {
     // A rollback would hit what has begun behind a commit, and a server that is away would let it wait as
     // long again: the server does one by itself when the connection ends.
-    if (isCommitting || isUnavailable(error)) shared.broken ??= toError(error);
-    else
-      await client.query('rollback').catch((cause: unknown) => (shared.broken ??= toError(cause)));
-    throw error;
+    const ended = tx.end();
+    const cause = tx.causeOf(error);
+    if (isCommitting || isUnavailable(cause)) shared.broken ??= toError(cause);
+    else {
+      await ended;
+      await client.query('rollback').catch((lost: unknown) => (shared.broken ??= toError(lost)));
+    }
+    throw tx.causeOf(error);
   } finally {
     shared.leave();
   }
@@ -105,11 +168,4 @@ export async function transaction<T>(
 function throwOvertaken(cause: unknown): never {
   const message = 'The transaction before this one was not committed.';
   throw new DomainError('unavailable', message, { cause });
-}
-
-function transactionOn(client: pg.PoolClient): Transaction {
-  return {
-    query: client.query.bind(client) as Sql['query'],
-    copyIn: copyIn.bind(null, client),
-  };
 }

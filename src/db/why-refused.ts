@@ -1,5 +1,8 @@
 import { isTlsError } from '../lib/probe-server.ts';
-import { stateOf, states } from './error-kind.ts';
+import { DomainError } from '../errors.ts';
+import { messageOf } from '../lib/thrown.ts';
+import { StartError } from '../start-error.ts';
+import { isUnavailable, stateOf, states } from './error-kind.ts';
 
 /** Role and database of the attempt. */
 type Asked = { user?: string | undefined; database?: string | undefined };
@@ -50,6 +53,25 @@ export function whyRefused(error: unknown, { user, database }: Asked, name: stri
     ? byCode[code]
     : byMessage.find(([pattern]) => pattern.test(error.message))?.[1];
   return sentence?.(asked) ?? `no session at ${name} (${asked.said || error.name})`;
+}
+
+/**
+ * What ended a start, or a command of the operator's, within a session: as a StartError where the role has no right (42501),
+ * and where the connection was lost, which may pass; any other error as it is.
+ */
+export function explainFailure(error: unknown): unknown {
+  if (error instanceof StartError || error instanceof DomainError) return error;
+  if (stateOf(error) === states.insufficientPrivilege)
+    return new StartError(
+      `DATABASE_URL: its role may not do there what the service needs (${messageOf(error)}): let it own the tables, or give it the rights that docs/starting.md lists.`,
+      { cause: error },
+    );
+  if (isUnavailable(error))
+    return new StartError(
+      `DATABASE_URL: the database went away meanwhile (${oneLine(messageOf(error))}): try again when it is there.`,
+      { cause: error, mayPass: true },
+    );
+  return error;
 }
 
 /** As SQL has it, so that what is printed can be pasted. */

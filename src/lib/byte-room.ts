@@ -19,7 +19,8 @@ export type RoomOptions = {
   maxWaitingOfKey: number;
 };
 
-type Key = { bytes: number; waiting: Waiting[] };
+/** `places`: those that are in, whatever they take, and those that wait. */
+type Key = { places: number; bytes: number; waiting: Waiting[] };
 
 /**
  * Bytes that many share. What does not fit waits: keys (accounts, addresses) take turns, each in its
@@ -56,7 +57,7 @@ export class ByteRoom {
 
   /** Null where too many wait already. Whoever gets a place has to leave it. */
   enter(name: string, bytes: number): Reservation | null {
-    const key = this.#keys.get(name) ?? { bytes: 0, waiting: [] };
+    const key = this.#keys.get(name) ?? { places: 0, bytes: 0, waiting: [] };
     const isNext = key.waiting.length === 0 && this.#ready.size === 0;
     if (isNext && this.#isWithinShare(key, bytes) && this.#hasRoom(bytes)) {
       this.#keys.set(name, key);
@@ -80,6 +81,7 @@ export class ByteRoom {
   }
 
   #placeOf(name: string, key: Key, bytes: number): Waiting {
+    key.places += 1;
     return new Waiting(bytes, {
       resized: (more) => this.#resized(name, key, more),
       left: (place) => this.#left(name, key, place),
@@ -92,6 +94,7 @@ export class ByteRoom {
   }
 
   #left(name: string, key: Key, place: Waiting): void {
+    key.places -= 1;
     if (place.isIn) this.#move(key, -place.bytes);
     else {
       key.waiting.splice(key.waiting.indexOf(place), 1);
@@ -102,7 +105,7 @@ export class ByteRoom {
   }
 
   #freed(name: string, key: Key): void {
-    if (key.bytes === 0 && key.waiting.length === 0) this.#keys.delete(name);
+    if (key.places === 0) this.#keys.delete(name);
     this.#look(name, key);
     for (const next of this.#ready) {
       const first = this.#keys.get(next)?.waiting[0];

@@ -24,6 +24,7 @@ export const logEvents = [
   'connections.full',
 
   // The database, Redis and the secret.
+  'database.awaited',
   'database.created',
   'database.moved',
   'database.adopted',

@@ -50,7 +50,7 @@ export async function startAt(
     PUBLIC_HOST: local,
     ...variables,
   });
-  const service = await startService(change(config), pino({ level: 'silent' }), () => undefined);
+  const service = await startService(change(config), pino({ level: 'silent' }));
   const { http, mqtt } = service.addresses;
   return {
     url: `http://${local}:${http?.port ?? 0}`,

@@ -22,7 +22,7 @@ async function startProcess(databaseUrl: string, connector: ConnectorSettings) {
     HEALTH_PORT: '0',
   });
   const settings = { ...config, role, connectors: [connector] };
-  const service = await startService(settings, pino({ level: 'silent' }), () => undefined);
+  const service = await startService(settings, pino({ level: 'silent' }));
   ends.push(() => service.close().catch(() => undefined));
   const { port = 0 } = service.addresses.health ?? {};
   return async (): Promise<string | null> => {

@@ -1,4 +1,6 @@
+import { PassThrough } from 'node:stream';
 import { afterEach, describe, expect, test } from 'vitest';
+import { createAdmission, type Admitted } from '../../connector/mqtt/admission.ts';
 import { manualClock, startWorld, until, type World, type WorldOptions } from './harness.ts';
 import { connectPacket, enter, RawClient } from './raw.ts';
 
@@ -159,4 +161,33 @@ describe('a device that connects again and again', () => {
     expect([await come(), await come()]).toEqual([0, 3]);
     await (await enterFrom('127.0.0.1', 7)).expect('connack');
   });
+});
+
+test('what is refused on a connection counts at its address, also where that was forgotten meanwhile', async () => {
+  const most = 1_000_000;
+  const admission = createAdmission({
+    connectsPerSecond: most,
+    connectingPerAddress: most,
+    waitingPerAddress: most,
+    refusedLoginsPerSecond: 10,
+    maxWaiting: most,
+    places: null,
+    now: () => 0,
+    onTooMany: () => undefined,
+  });
+  const entered: Admitted[] = [];
+  const offer = (address: string) =>
+    admission.offer(new PassThrough(), address, (entry) => entered.push(entry));
+  offer('192.0.2.1');
+  const [old] = entered.splice(0);
+  old?.letIn();
+  // So many that those of which nothing is known any more are forgotten.
+  for (let n = 0; n <= 10_000; n += 1) offer(`10.0.${n >> 8}.${n & 255}`);
+  old?.refused(100);
+  entered.length = 0;
+  offer('192.0.2.1');
+  offer('192.0.2.2');
+  await until(() => entered.length > 0, 'the other address');
+  expect(entered.map(({ address }) => address)).toEqual(['192.0.2.2']);
+  admission.close();
 });

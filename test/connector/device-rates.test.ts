@@ -1,5 +1,13 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { connect, type AddressInfo } from 'node:net';
 import { beforeEach, describe, expect, test } from 'vitest';
 import { createRateStore, type RateStore } from '../../connector/device/device-rates.ts';
+import { createHttpDevices } from '../../connector/http/devices.ts';
+import { createHttpUplink } from '../../connector/http/uplink.ts';
+import { defaultTuning } from '../../connector/options.ts';
+import { limits as usualLimits, until } from './harness.ts';
+import { createStore } from './store.ts';
 
 const limits = { messagesPerSecond: 10, messagesBurst: 10, measurementsPerSecond: 100 };
 const device = (deviceId: number, accountId = 1) => ({ deviceId, accountId, uuid: `d${deviceId}` });
@@ -126,4 +134,59 @@ test('devices of an account that two transports remember are the same', () => {
   expect(first.account.measurements.tokens).toBe(880);
   store.leave(first);
   expect(store.enter(device(1))).toBe(second);
+});
+
+test('an account that owes is not forgotten with its devices, whose own rates have recovered', () => {
+  const ports = { othersWait: () => true, measurementsPerSecond: () => 1_000 };
+  const own = createRateStore({ ports, limits, now: () => nowMs });
+  const all = Array.from({ length: 50 }, (_, n) => own.enter(device(n)));
+  for (const rates of all) own.takeItems(rates, 100, nowMs);
+  nowMs += 2_000;
+  for (const rates of all) own.leave(rates);
+  expect(own.isBeyond(own.enter(device(99)).account)).toBe(true);
+  expect(own.count()).toBe(2);
+});
+
+test('a device that is forgotten while its bodies come has one line, and one rate', async () => {
+  const { store: ingest, ports } = createStore();
+  const { identity, uuid } = ingest.addDevice(1);
+  const own = { ...usualLimits, messagesPerSecond: 1, messagesBurst: 1 };
+  const now = () => 0;
+  const devices = createHttpDevices({
+    ports,
+    rateStore: createRateStore({ ports, limits: own, now }),
+    now,
+  });
+  const uplink = createHttpUplink({
+    ports,
+    devices,
+    limits: own,
+    tuning: defaultTuning,
+    observe: { message() {}, acknowledged() {} },
+    log: { info() {}, warn() {}, error() {} },
+    now,
+  });
+  const server = createServer((request, response) => {
+    void uplink.post(request, response, identity, 'measurements');
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const body = JSON.stringify({ sId: '0x1', val: 1 });
+  const begin = async () => {
+    const socket = connect((server.address() as AddressInfo).port, '127.0.0.1');
+    const before = uplink.bytes();
+    const head = `POST /devices/${uuid}/up/measurements HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n`;
+    socket.write(head + body.slice(0, 10));
+    await until(() => uplink.bytes() > before, 'the beginning of a body');
+    return socket;
+  };
+  const first = await begin();
+  devices.forgetIdle();
+  const second = await begin();
+  for (const socket of [first, second]) socket.write(body.slice(10));
+  await until(() => ingest.stored.length + devices.countWaiting() === 2, 'both');
+  expect([ingest.stored.length, devices.countWaiting()]).toEqual([1, 1]);
+  devices.stop();
+  for (const socket of [first, second]) socket.destroy();
+  server.close();
+  await once(server, 'close');
 });

@@ -40,6 +40,17 @@ describe('the room for large messages', () => {
     expect(room.bytes()).toBeLessThanOrEqual(maxBytes);
   });
 
+  test('remembers what an account has when a place of before is left again', () => {
+    const room = createLargeRoom(64 * size);
+    const { enter, leave, isIn } = visitors(room);
+    enter(1, 'before');
+    leave('before');
+    enter(1, 'large', 40 * size);
+    leave('before');
+    enter(1, 'more', 20 * size);
+    expect([isIn('large'), isIn('more')]).toEqual([true, false]);
+  });
+
   test('is given to accounts in turn, and within an account in order', () => {
     const room = createLargeRoom(size);
     const { entered, enter, leave } = visitors(room);

@@ -194,3 +194,82 @@ test('an account that publishes and resets, again and again, keeps to its share 
   store.release();
   await raw.expect('puback');
 });
+
+describe('what earlier connections of an account have left', () => {
+  const clock = manualClock();
+  const maxBytes = 60_000;
+  let waitMs: number;
+  let told: number;
+
+  async function start(): Promise<World> {
+    waitMs = 0;
+    told = 0;
+    const limits = {
+      messagesPerSecond: 1_000_000,
+      measurementsPerSecond: 1_000_000,
+      storeTimeoutMs: 1_000_000,
+      reconnectsBurst: 1_000,
+    };
+    const holds = { waitMs: () => waitMs, waits: () => void (told += 1) };
+    const tuning = { maxUnackedTotalBytes: maxBytes, messageOverheadBytes: 2_000 };
+    world = await startWorld({ now: clock.now, limits, tuning, ports: { holds } });
+    world.store.isHolding = true;
+    return world;
+  }
+
+  const publish = (raw: RawClient, uuid: string, messageId: number) =>
+    raw.send(
+      publishPacket(
+        `devices/${uuid}/up/measurements`,
+        { sId: '0x1', val: 1, ts: 1 },
+        { qos: 1, messageId },
+      ),
+    );
+
+  /** Publishes as long as it is read; gives what is under way then. One alone may have two thirds. */
+  async function fill(own: World, raw: RawClient, uuid: string): Promise<number> {
+    for (let messageId = 1; messageId <= 25; messageId += 1) {
+      publish(raw, uuid, messageId);
+      await moments(own);
+    }
+    return own.connector.snapshot().unackedBytes / maxBytes;
+  }
+
+  test('counts as its own, also what had to wait because of the account', async () => {
+    const own = await start();
+    const { store, connector, device } = own;
+    waitMs = 1_000_000;
+    const first = await enter(own);
+    for (let messageId = 1; messageId <= 15; messageId += 1) publish(first, device.uuid, messageId);
+    await until(() => told === 15);
+    first.socket.resetAndDestroy();
+    await until(() => connector.snapshot().connections === 0);
+    // Its rates have recovered.
+    clock.nowMs += 10_000;
+    await clock.looks(20);
+    const second = await enter(own);
+    waitMs = 0;
+    await until(() => store.held.length === 15, 'those that waited');
+    const taken = await fill(own, second, device.uuid);
+    expect(taken).toBeGreaterThan(0.6);
+    expect(taken).toBeLessThan(0.75);
+  });
+
+  test('counts as its own, also where its device was registered anew by another one', async () => {
+    const own = await start();
+    const { store, connector, device } = own;
+    const first = await enter(own);
+    for (let messageId = 1; messageId <= 15; messageId += 1) publish(first, device.uuid, messageId);
+    await until(() => store.held.length === 15);
+    first.socket.resetAndDestroy();
+    await until(() => connector.snapshot().connections === 0);
+    const anew = store.addDevice(1, 2);
+    anew.identity.deviceId = 77;
+    await enter(own);
+    const other = store.addDevice(3, 1);
+    const as = { username: other.uuid, password: Buffer.from(other.token) };
+    const taken = await fill(own, await enter(own, as), other.uuid);
+    expect(taken).toBeGreaterThan(0.6);
+    expect(taken).toBeLessThan(0.75);
+  });
+});

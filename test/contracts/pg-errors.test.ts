@@ -65,6 +65,15 @@ describe('what pg says without a code', () => {
     rude.close();
   });
 
+  it('statements behind an error in a transaction, which blame nobody', async () => {
+    const client = await openClient();
+    await client.query('begin');
+    await failureOf(client.query('select 1 / 0'));
+    const behind = await failureOf(client.query('select 1'));
+    expect([stateOf(behind), kindOf(behind)]).toEqual(['25P02', 'serialization']);
+    await client.end();
+  });
+
   it('a query that is not answered in time', async () => {
     const client = await openClient({ query_timeout: 100 });
     const late = await failureOf(client.query('select pg_sleep(2)'));

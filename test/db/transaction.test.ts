@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from 'vitest';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import type { Committing, Transaction } from '../../src/db/transaction.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
@@ -71,4 +71,76 @@ it.each([
   const [second] = await Promise.allSettled([db.transaction((tx) => add(tx, 2), { behind })]);
   expect(second.status).toBe(status);
   expect(await stored()).toEqual(left);
+});
+
+// The driver says once a process that it will no longer keep a queue of statements for who does not wait.
+const warnings: string[] = [];
+process.on('warning', ({ message }) => warnings.push(message));
+
+describe.each([{ pipeline: true }, { pipeline: false }])('its error, with %o', ({ pipeline }) => {
+  let own: Database;
+  beforeAll(() => {
+    own = openTestDatabase(database.url, { pipeline, maxConnections: 1 });
+  });
+  afterAll(() => own.close());
+
+  const divide = (tx: Transaction) => tx.query('select 1 / 0');
+  const divided = { code: '22012' };
+
+  it('is what ended the transaction, where its work hears first what is answered to the statements behind', async () => {
+    const answered: unknown[] = [];
+    const working = own.transaction(async (tx) => {
+      const first = divide(tx).catch((error: unknown) => {
+        answered.push(error);
+        return second.then(() => Promise.reject(error));
+      });
+      const second = tx.query('select 1').catch((error: unknown) => {
+        answered.push(error);
+        throw error;
+      });
+      await Promise.all([second, first]);
+    });
+    await expect(working).rejects.toMatchObject(divided);
+    expect(answered).toMatchObject([divided, { code: '25P02' }]);
+  });
+
+  it('is what ended the transaction, where its work went on after it', async () => {
+    const ignored = own.transaction(async (tx) => {
+      await divide(tx).catch(() => undefined);
+      return 'stored';
+    });
+    await expect(ignored).rejects.toMatchObject(divided);
+  });
+
+  it('is not one that the work came back from', async () => {
+    const working = own.transaction(async (tx) => {
+      await tx.query('savepoint before');
+      await divide(tx).catch(() => undefined);
+      await tx.query('rollback to savepoint before');
+      await tx.query(`select 'x'::integer`).catch(() => undefined);
+      await tx.query('select 1');
+    });
+    await expect(working).rejects.toMatchObject({ code: '22P02' });
+  });
+
+  it('ends the whole work: what goes on afterwards writes nothing', async () => {
+    const { promise: isOver, resolve: over } = Promise.withResolvers<void>();
+    let late: Promise<unknown> | undefined;
+    const working = own.transaction((tx) => {
+      late = isOver.then(() => add(tx, 1));
+      return Promise.all([divide(tx), late]);
+    });
+    await expect(working).rejects.toMatchObject(divided);
+    over();
+    await expect(late).rejects.toThrow('after its transaction had ended');
+    expect(await stored()).toEqual([]);
+  });
+
+  it('comes of statements that are sent one behind the other, in their order', async () => {
+    const numbers = await own.transaction((tx) =>
+      Promise.all([1, 2, 3].map((n) => tx.query<{ n: number }>('select $1::integer as n', [n]))),
+    );
+    expect(numbers.map(({ rows }) => rows[0]?.n)).toEqual([1, 2, 3]);
+    expect(warnings.filter((text) => text.includes('client.query()'))).toEqual([]);
+  });
 });

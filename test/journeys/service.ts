@@ -58,8 +58,7 @@ export async function testService(
       console: { enabled: false },
     }),
     log,
-    () => undefined,
-    clocks,
+    { clocks },
   );
   const { http, mqtt, metrics } = service.addresses;
   return {

@@ -92,3 +92,15 @@ test('few may wait, of all keys and of one; who gives up makes way', () => {
   expect(areIn(...own.slice(1, 4), others[0], others[1], late)).not.toContain(false);
   expect(room.waiting).toBe(0);
 });
+
+test('a place that takes nothing is one all the same: what comes after it is not forgotten when it leaves', () => {
+  const room = new ByteRoom(bounds);
+  const first = room.enter('a', 20);
+  first?.resize(0);
+  const second = room.enter('a', 40);
+  first?.leave();
+  const third = room.enter('a', 40);
+  expect(areIn(second, third)).toEqual([true, false]);
+  second?.leave();
+  expect(areIn(third)).toEqual([true]);
+});

@@ -1,8 +1,11 @@
 import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { join } from 'node:path';
 import { expect } from 'vitest';
 import { createFairQueue } from '../../src/accounts/fair-queue.ts';
 import { runProgram } from '../journeys/process.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
 
 /** In every URL of these tests: no line may hold it. */
 export const password = 'hunter2';
@@ -16,6 +19,13 @@ const common = {
   // Where no file can be made: none of these starts gets as far as that.
   DATA_DIR: '/dev/null/data',
 };
+
+/** For starts that would wait, as the database may be there later; all others may not wait. */
+export function withoutWaiting(): Record<string, string> {
+  const file = join(makeTemporaryDir(), 'config.json');
+  writeFileSync(file, JSON.stringify({ database: { waitAtStartMs: 0 } }));
+  return { CONFIG_FILE: file };
+}
 
 /** A start is a second of one processor: more at once would take longer, each and together. */
 const inTurn = createFairQueue({ parallel: 2, perAddress: 2, maxWaiting: 100 });
@@ -45,6 +55,7 @@ async function startRefused(env: Record<string, string>, args: string[]): Promis
   expect(seconds).toBeLessThan(30);
   expect(stdout + stderr).not.toContain(password);
   expect(stderr).not.toMatch(/^ +at /m);
+  expect(stdout).not.toContain('database.awaited');
   return stderr.trimEnd().split('\n');
 }
 

@@ -1,24 +1,31 @@
 import { afterAll, beforeAll, describe, test } from 'vitest';
 import { hasRedis, startRedis, type Redis } from '../support/redis.ts';
 import { emptyDatabase, type TestDatabase } from '../support/database.ts';
-import { password, refusedLine, startStranger, strangers, type Stranger } from './refused-start.ts';
+import {
+  password,
+  refusedLine,
+  startStranger,
+  strangers,
+  withoutWaiting,
+  type Stranger,
+} from './refused-start.ts';
 
 const urlOf = (port: number, database = 'x') =>
   `postgresql://someone:${password}@127.0.0.1:${port}/${database}`;
 
 describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
   test.for([
-    ['silent', 'accepts the connection and says nothing'],
-    ['closing', 'closes the connection without a word'],
-    ['http', 'is an HTTP server'],
-    ['ssh', 'is an SSH server'],
-    ['mysql', 'is a MySQL or MariaDB server'],
-    ['echo', 'is something unknown'],
-    ['rubbish', 'is something unknown'],
-  ] as const)('%s', async ([kind, said], { expect }) => {
+    ['silent', 'accepts the connection and says nothing', withoutWaiting()],
+    ['closing', 'closes the connection without a word', withoutWaiting()],
+    ['http', 'is an HTTP server', {}],
+    ['ssh', 'is an SSH server', {}],
+    ['mysql', 'is a MySQL or MariaDB server', {}],
+    ['echo', 'is something unknown', {}],
+    ['rubbish', 'is something unknown', {}],
+  ] as const)('%s', async ([kind, said, env], { expect }) => {
     const stranger = await startStranger(strangers[kind] ?? (() => undefined));
     try {
-      const line = await refusedLine({ DATABASE_URL: urlOf(stranger.port) });
+      const line = await refusedLine({ DATABASE_URL: urlOf(stranger.port), ...env });
       // A promise to whoever starts it, so a time that is asserted.
       expect(stranger.secondsSinceMet()).toBeLessThan(9);
       expect(line).toMatch(/^DATABASE_URL: expected PostgreSQL, but .*: correct host and port\.$/);
@@ -32,7 +39,7 @@ describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
   test.skipIf(!hasRedis)('a Redis', async ({ expect }) => {
     const redis: Redis = await startRedis();
     try {
-      const line = await refusedLine({ DATABASE_URL: urlOf(redis.port) });
+      const line = await refusedLine({ DATABASE_URL: urlOf(redis.port), ...withoutWaiting() });
       expect(line).toContain(`127.0.0.1:${redis.port} accepts the connection and says nothing`);
     } finally {
       await redis.kill();
@@ -40,15 +47,16 @@ describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
   });
 
   test('nothing, or nowhere', async ({ expect }) => {
-    expect(await refusedLine({ DATABASE_URL: urlOf(1) })).toBe(
+    const env = withoutWaiting();
+    expect(await refusedLine({ DATABASE_URL: urlOf(1), ...env })).toBe(
       'DATABASE_URL: nothing listens at 127.0.0.1:1 (ECONNREFUSED): start the database, or correct host and port.',
     );
     const nowhere = `postgresql://me:${password}@nowhere.invalid/x`;
-    expect(await refusedLine({ DATABASE_URL: nowhere })).toMatch(
+    expect(await refusedLine({ DATABASE_URL: nowhere, ...env })).toMatch(
       /the host of nowhere\.invalid:5432 is not known/,
     );
     const socket = `postgresql://me:${password}@%2Fnowhere/x`;
-    expect(await refusedLine({ DATABASE_URL: socket })).toMatch(
+    expect(await refusedLine({ DATABASE_URL: socket, ...env })).toMatch(
       /there is no \/nowhere\/\.s\.PGSQL\.5432/,
     );
   });
@@ -114,7 +122,7 @@ describe.concurrent('DATABASE_URL leads to a server that does not let the servic
 
 test('the commands for the operator say the same', async ({ expect }) => {
   const stranger: Stranger = await startStranger(strangers['closing'] ?? (() => undefined));
-  const env = { DATABASE_URL: urlOf(stranger.port) };
+  const env = { DATABASE_URL: urlOf(stranger.port), ...withoutWaiting() };
   const ofService = await refusedLine(env);
   expect(await refusedLine(env, ['src/cli/account.ts', 'list'])).toBe(ofService);
   stranger.close();

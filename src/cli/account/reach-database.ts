@@ -10,7 +10,7 @@ import { databaseName } from '../../db/embedded/make.ts';
 import { findPostmaster } from '../../db/embedded/postmaster.ts';
 import { findService } from '../../db/embedded/secrets.ts';
 import { migrate } from '../../db/migrate.ts';
-import { explainMissingRight } from '../../db/missing-right.ts';
+import { explainFailure } from '../../db/why-refused.ts';
 import type { LogEvent } from '../../log/events.ts';
 import type { Write } from '../../log/logger.ts';
 import { StartError } from '../../start-error.ts';
@@ -39,7 +39,7 @@ export async function reachDatabase(config: Config): Promise<ReachedDatabase> {
     return { ...reached, schema };
   } catch (error) {
     await reached.release();
-    throw explainMissingRight(error);
+    throw explainFailure(error);
   }
 }
 

@@ -64,7 +64,7 @@ async function answers({ socketDir, port }: ServerAddress): Promise<boolean> {
   return isPostgres(await ask(place, sslRequest, { timeoutMs: 2_000 }));
 }
 
-function isAlive(pid: number): boolean {
+export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;

@@ -1,6 +1,5 @@
 import type { AlarmSignal } from '../../contract/alarm-signal.ts';
 import type { NewEvent } from '../../contract/event.ts';
-import { stateOf, states } from '../../db/error-kind.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { Transaction } from '../../db/transaction.ts';
 import { saveDue } from './due.ts';
@@ -74,7 +73,7 @@ export async function write(
   const added = !areNew && rows.outcomes.size > 0 ? new Set<MeasurementRow>() : null;
   const write = () => writeRows(tx, rows, areNew, added, writers);
   if (rows.signals.length === 0) {
-    const [areFresh, recorded] = await all([writeDevices(tx, plan), write()]);
+    const [areFresh, recorded] = await Promise.all([writeDevices(tx, plan), write()]);
     if (!areFresh) throw new StaleContext();
     return { recorded, opened: noneOpened, added };
   }
@@ -86,7 +85,7 @@ export async function write(
 /** Writes or holds the rows of devices: whether all are as they were read. */
 async function writeDevices(tx: Transaction, plan: Plan): Promise<boolean> {
   const { moved, evaluated, held, unchanged, due } = plan;
-  const [, removed, movedNow, evaluatedNow, heldNow, unchangedNow] = await all([
+  const [, removed, movedNow, evaluatedNow, heldNow, unchangedNow] = await Promise.all([
     lockIngest(tx),
     listRemovedAccounts(tx, accountIdsOf(plan)),
     moved.length > 0 ? saveStates(tx, moved) : 0,
@@ -124,7 +123,7 @@ async function writeRows(
   added: Set<MeasurementRow> | null,
   writers: Writers,
 ): Promise<NewEvent[]> {
-  const [recorded] = await all([
+  const [recorded] = await Promise.all([
     rows.events.length > 0 ? writers.recordEvents(tx, rows.events) : [],
     rows.measurements.length > 0 &&
       storeMeasurements(tx, rows.measurements, areNew, added, writers),
@@ -136,28 +135,6 @@ async function writeRows(
   ]);
   return recorded;
 }
-
-/**
- * What comes of all of them. Where one fails, its error, but not before the others have ended too: one that goes on in
- * several statements must not reach the connection after the rollback. Whichever was heard first, it is the error that
- * ended the transaction, and not what the server answers to all statements behind it: that one blames nobody.
- */
-async function all<T extends readonly unknown[] | []>(
-  pending: T,
-): Promise<{ -readonly [P in keyof T]: Awaited<T[P]> }> {
-  const [results, each] = await Promise.allSettled([
-    Promise.all(pending),
-    Promise.allSettled(pending),
-  ]);
-  if (results.status === 'fulfilled') return results.value;
-  const reasons = each.status === 'fulfilled' ? each.value.map(reasonOf) : [];
-  throw reasons.find((reason) => reason !== null && !isAfterError(reason)) ?? results.reason;
-}
-
-const reasonOf = (result: PromiseSettledResult<unknown>): unknown =>
-  result.status === 'rejected' ? result.reason : null;
-
-const isAfterError = (reason: unknown): boolean => stateOf(reason) === states.inFailedTransaction;
 
 async function storeMeasurements(
   tx: Transaction,
