@@ -4,7 +4,7 @@ import { happeningsUpTo, listening, purposesInTime } from './arbitraries-in-time
 import { compareEngines } from './compare-engines.ts';
 
 /** How many random pairs of purposes and streams; ENGINE_PAIRS sets it. */
-const numRuns = Number(process.env['ENGINE_PAIRS'] ?? 2_000);
+const numRuns = Number(process.env['ENGINE_PAIRS'] ?? 8_000);
 
 test(`members of time: ${numRuns} pairs of purposes and streams`, { timeout: 3_600_000 }, () => {
   fc.assert(fc.property(purposesInTime, happeningsUpTo(50), listening, compareEngines), {
