@@ -48,7 +48,7 @@ export function configFor({ include, together, alone, part, ...rest }: Tests): V
     // second try is named in the last lines. A lost message stays lost: the second verdict of
     // test/faults covers the first try too.
     retry: 1,
-    expect: { poll: { timeout: 20_000 } },
+    expect: { poll: { timeout: 60_000 } },
     // The programs that tests start find their code compiled: a third less of the processor's time.
     env: {
       NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node'),
