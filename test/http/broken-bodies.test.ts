@@ -87,8 +87,10 @@ describe('after an error while a body is read the connection is closed', () => {
     const half = gzipSync('{"name":"x"}').subarray(0, 12);
     socket.write(start('Content-Encoding: gzip', 'Content-Length: 500'));
     socket.write(half, () => socket.destroy());
-    await vi.waitFor(() =>
-      expect(http.lines.filter((line) => line.includes('"status":400')).length).toBe(before + 1),
+    await vi.waitFor(
+      () =>
+        expect(http.lines.filter((line) => line.includes('"status":400')).length).toBe(before + 1),
+      { timeout: 60_000 },
     );
   });
 });
