@@ -14,7 +14,7 @@ RUN node src/console/build/main.ts && cd node_modules \
 FROM node:24-slim
 LABEL org.opencontainers.image.title="Sensorium" \
   org.opencontainers.image.description="A self-hosted service for sensor devices: durable MQTT ingest, purposes that act on measurements, and the history behind a REST interface." \
-  org.opencontainers.image.version="0.3.0" \
+  org.opencontainers.image.version="0.4.0" \
   org.opencontainers.image.licenses="MIT" \
   org.opencontainers.image.base.name="docker.io/library/node:24-slim"
 # npm, which runs the commands, writes nothing: the root may be read-only.

@@ -26,7 +26,7 @@ const BridgeStatus = z
 const StatusResponse = z.object({
   status: z.enum(['online', 'degraded']),
   timestamp,
-  version: z.string().meta({ description: 'Of the program that answers.', example: '0.3.0' }),
+  version: z.string().meta({ description: 'Of the program that answers.', example: '0.4.0' }),
   degraded: z
     .array(z.string())
     .describe(
