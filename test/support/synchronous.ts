@@ -13,8 +13,25 @@ export type WithoutStandby = {
    * or a statement with `text` in it.
    */
   watch(text?: string): Promise<() => Promise<void>>;
+  /**
+   * The same of a commit that is told from others by what it did: `writes` rows of the table, or `uses` them; or
+   * `confirms` what was read before, and has touched no table.
+   */
+  watchOwn(what: 'writes' | 'uses' | 'confirms', table: string): Promise<() => Promise<void>>;
   /** Has what waits for the standby seen by everybody, as a crash does, without any standby having it. */
   crash(): Promise<void>;
+};
+
+/** By its locks, which a commit has until it returns. The service's write probe locks tables too, but no index. */
+const hasTable = (modes: string) => `
+  exists (select from pg_locks l
+           where l.pid = a.pid and l.relation = to_regclass($2) and l.mode in (${modes}))
+  and exists (select from pg_locks l join pg_index i on i.indexrelid = l.relation where l.pid = a.pid)`;
+const own = {
+  writes: hasTable(`'RowExclusiveLock'`),
+  uses: hasTable(`'RowExclusiveLock', 'AccessShareLock'`),
+  confirms: `$2 <> '' and not exists (
+    select from pg_locks l where l.pid = a.pid and l.locktype in ('relation', 'advisory'))`,
 };
 
 export function withoutStandby({ url, halt, start }: Cluster): WithoutStandby {
@@ -46,6 +63,22 @@ export function withoutStandby({ url, halt, start }: Cluster): WithoutStandby {
     }
   }
 
+  /** `condition`: on the session `a`, with parameters from $2 on. */
+  async function watch(condition: string, values: unknown[]): Promise<() => Promise<void>> {
+    const [now] = await run('select clock_timestamp()::text as since');
+    const countWaiting = async () => {
+      const rows = await run(
+        `select from pg_stat_activity a
+          where wait_event = 'SyncRep' and query_start > $1 and ${condition}`,
+        [now?.['since'], ...values],
+      );
+      return rows.length;
+    };
+    return async () => {
+      await expect.poll(countWaiting).toBeGreaterThan(0);
+    };
+  }
+
   return {
     async requireStandby() {
       await run(`alter system set synchronous_standby_names = 'absent'`);
@@ -56,20 +89,8 @@ export function withoutStandby({ url, halt, start }: Cluster): WithoutStandby {
       await run('alter system reset synchronous_standby_names');
       await run('select pg_reload_conf()');
     },
-    async watch(text = 'pg_logical_emit_message') {
-      const [now] = await run('select clock_timestamp()::text as since');
-      const countWaiting = async () => {
-        const rows = await run(
-          `select from pg_stat_activity
-            where wait_event = 'SyncRep' and query_start > $1 and position($2 in query) > 0`,
-          [now?.['since'], text],
-        );
-        return rows.length;
-      };
-      return async () => {
-        await expect.poll(countWaiting).toBeGreaterThan(0);
-      };
-    },
+    watch: (text = 'pg_logical_emit_message') => watch('position($2 in query) > 0', [text]),
+    watchOwn: (what, table) => watch(own[what], [table]),
     async crash() {
       await halt('immediate');
       await start();
