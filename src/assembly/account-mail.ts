@@ -32,10 +32,14 @@ function startSending(
       { event: 'accounts.mail-failed', err },
       'Mails to accounts could not be read or written; it is tried again.',
     );
-  const undelivered = createUndeliveredLog(log, clock, {
-    event: 'accounts.mail-undelivered',
-    text: 'Mails to accounts could not be delivered.',
-  });
+  const undelivered = createUndeliveredLog(
+    (fields) =>
+      log.warn(
+        { event: 'accounts.mail-undelivered', ...fields },
+        'Mails to accounts could not be delivered.',
+      ),
+    clock,
+  );
   const mailer = startMailer({
     db,
     clock,

@@ -29,13 +29,17 @@ export type JobPiece = {
   uuids: string[];
 };
 
-/** The next `limit` devices of a job, which is kept from others; null where it has ended meanwhile. */
+/**
+ * The next `limit` devices of a job, which is kept from others; null where it has ended, or its account was
+ * disabled, meanwhile.
+ */
 export async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece | null> {
   const { rows } = await tx.query<JobPiece>(
     `select id, account_id as "accountId", action, labels, actor,
             devices[done + 1 : done + $2]::text[] as uuids
        from job
       where id = $1 and state = 'running'
+        and exists (select from account where id = job.account_id and disabled_at is null)
         for no key update`,
     [id, limit],
   );

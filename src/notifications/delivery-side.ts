@@ -78,7 +78,14 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     timeoutMs: hookTimeoutMs,
     ...(lookupAll ? { lookupAll } : {}),
   };
-  const undelivered = createUndeliveredLog(log, clock);
+  const undelivered = createUndeliveredLog(
+    (fields) =>
+      log.warn(
+        { event: 'notification.undelivered', ...fields },
+        'Notifications could not be delivered.',
+      ),
+    clock,
+  );
   const delivery: DeliveryDeps = {
     ...deps,
     undelivered,

@@ -1,5 +1,5 @@
 import { createLimitedLines } from '../log/limited-lines.ts';
-import type { Logger, LogContext } from '../log/logger.ts';
+import type { Logger } from '../log/logger.ts';
 import type { DeliveryError } from './drivers/driver.ts';
 import { restAfterFailuresMs } from './settle-turn.ts';
 
@@ -28,26 +28,21 @@ export type UndeliveredLog = {
 /** Receivers with lines of their own: accounts choose them, so their number has a bound. The others are counted together. */
 const maxReceivers = 1_000;
 
-const ofMessages = {
-  event: 'notification.undelivered',
-  text: 'Notifications could not be delivered.',
-} as const;
-
 /**
  * Writes failed attempts: at most one line for each receiver in 15 minutes, with how many attempts it stands for. A
- * receiver is the host of a webhook; of a push, an SMS and a mail it is the provider together with the reason.
+ * receiver is the host of a webhook; of a push, an SMS and a mail it is the provider together with the reason. `warn`
+ * adds the event.
  */
 export function createUndeliveredLog(
-  log: Pick<Logger, 'warn'>,
+  warn: (fields: Record<string, unknown>) => void,
   clock: () => number,
-  { event, text }: { event: LogContext['event']; text: string } = ofMessages,
 ): UndeliveredLog {
   function write({ about, host, via, failure, again }: FailedAttempt, count: number): void {
     const { reason, message } = failure;
     const receiver = host === null ? {} : { receiver: host };
     // Only a fault of the service has a stack that helps.
     const why = reason === 'fault' ? { err: failure } : { why: message };
-    log.warn({ event, via, ...receiver, count, reason, ...why, ...about, again }, text);
+    warn({ via, ...receiver, count, reason, ...why, ...about, again });
   }
   const lines = createLimitedLines<FailedAttempt>({
     clock,
@@ -58,7 +53,7 @@ export function createUndeliveredLog(
     write: (attempt, before) => write(attempt, before + 1),
     writeCounted(counted, others) {
       for (const { of, count } of counted) write(of, count);
-      if (others > 0) log.warn({ event, count: others }, text);
+      if (others > 0) warn({ count: others });
     },
   });
   return {

@@ -201,7 +201,7 @@ describe('npm run account, beside a running service with registration closed', (
     expect(byOperator.flatMap(({ address, sessionId }) => [address, sessionId])).toEqual(
       Array(14).fill(undefined),
     );
-  }, 60_000);
+  });
 
   test('says what is wrong and exits 1, or 2 for what it does not understand', async () => {
     const [short, empty, nobody, argument, unknown] = await Promise.all([

@@ -35,7 +35,7 @@ describe.skipIf(!hasMosquitto || !hasRedis || !hasProc)('two processes that stan
       connectors: [bridgeTo(reached, 2, null)],
       standBys: [2],
     });
-  }, 120_000);
+  });
   afterAll(async () => {
     await installation.close();
     await ways.close();
@@ -79,7 +79,7 @@ describe.skipIf(!hasMosquitto || !hasRedis || !hasProc)('two processes that stan
       .poll(async () => (await judge(witnessed)).lost, { interval: 200, timeout: 60_000 })
       .toBe(0);
     expect(faultsOf(await judge(witnessed))).toEqual(noFaults);
-  }, 180_000);
+  });
 
   it('are degraded at the API process when both are killed, and well again with one', async () => {
     const [one, other] = installation.connectors as [ServiceProcess, ServiceProcess];
@@ -87,5 +87,5 @@ describe.skipIf(!hasMosquitto || !hasRedis || !hasProc)('two processes that stan
     await expect.poll(readDegraded, { timeout: 40_000 }).toEqual(['bridge:broker-2']);
     await one.start();
     await expect.poll(readDegraded, { timeout: 30_000 }).toEqual([]);
-  }, 120_000);
+  });
 });

@@ -49,7 +49,7 @@ describe.skipIf(!hasMosquitto)('a process that only bridges is ready', () => {
     await expect.poll(readyz, { timeout: 20_000 }).toBe('Not ready: bridge.');
     await broker.restart();
     await expect.poll(readyz, { timeout: 20_000 }).toBeNull();
-  }, 60_000);
+  });
 
   it('while it stands by and reaches the database, where one is connected', async () => {
     const { database, broker } = await open();
@@ -66,5 +66,5 @@ describe.skipIf(!hasMosquitto)('a process that only bridges is ready', () => {
     proxy.heal();
     await expect.poll(standBy, { timeout: 20_000 }).toBeNull();
     expect(await holder()).toBeNull();
-  }, 60_000);
+  });
 });

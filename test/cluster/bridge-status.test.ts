@@ -111,7 +111,7 @@ describe.skipIf(!hasMosquitto).each(shareOf(databaseKinds))(
       expect(await stateOf(api.url)).toEqual(all);
       await alone.end();
       await expect.poll(() => stateOf(api.url), { timeout: 20_000 }).toEqual(all);
-    }, 60_000);
+    });
 
     it('with a password that the broker refuses are degraded, and the metrics say why', async () => {
       await open();
@@ -148,7 +148,7 @@ describe.skipIf(!hasMosquitto).each(shareOf(databaseKinds))(
       );
       const { rows } = await database.db.query('select reason, connected from bridge_status');
       expect(rows).toEqual([{ reason: 'refused-credentials', connected: false }]);
-    }, 60_000);
+    });
 
     it('count messages in, out and refused', async () => {
       await open();
@@ -189,6 +189,6 @@ describe.skipIf(!hasMosquitto).each(shareOf(databaseKinds))(
         expect(lines).toContain(`bridge_refused_total{connector="broker-2",reason="${reason}"} 1`);
       expect(lines.filter((line) => line.startsWith('bridge_disconnected'))).toEqual([]);
       expect(lines.join('\n')).not.toContain(uuid);
-    }, 60_000);
+    });
   },
 );

@@ -41,7 +41,7 @@ describe.each(buses)('an account that is disabled, at two processes with %s', (b
     ]);
     await first.start();
     await second.start();
-  }, 60_000);
+  });
   afterAll(async () => {
     await Promise.all([first.kill(), second.kill()]);
     for (const release of releases) await release();
@@ -157,7 +157,7 @@ describe.each(buses)('an account that is disabled, at two processes with %s', (b
     );
     const stored = new Set(rows.map(({ val }) => val));
     expect(acknowledged.filter((val) => !stored.has(val))).toEqual([]);
-  }, 60_000);
+  });
 
   it('and disabled while no process runs: it is shut out from their start on', async () => {
     const { email, token, registration } = await register(`cy-${bus.length}@example.com`);
@@ -168,5 +168,5 @@ describe.each(buses)('an account that is disabled, at two processes with %s', (b
       expect([await opens(service, token), await logIn(service, email)]).toEqual([401, 403]);
       expect(await knock(service, registration)).toBe(5);
     }
-  }, 60_000);
+  });
 });

@@ -20,7 +20,7 @@ beforeAll(async () => {
   other = await prepareService(options);
   await service.start();
   token = await openAccount(service.url);
-}, 120_000);
+});
 afterAll(async () => {
   await service?.kill();
   await other?.kill();
@@ -70,7 +70,7 @@ test('a job goes on in another process, and each device has its turn once', asyn
   expect(turns).toEqual([{ all: 200, each: 200 }]);
   await other.kill();
   await service.start();
-}, 180_000);
+});
 
 const waiters = `
   from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`;
@@ -133,7 +133,7 @@ test('a removed device is gone with the answer; its history goes later, also aft
   expect(await left()).toBe(3);
   await service.start();
   await expect.poll(left, { timeout: 60_000 }).toBe(0);
-}, 180_000);
+});
 
 test('a deleted account is gone with the answer, and its address can be used at once', async () => {
   const { db } = database;
@@ -166,7 +166,7 @@ test('a deleted account is gone with the answer, and its address can be used at 
   });
   await client.end();
   await expect.poll(rowsLeft, { timeout: 60_000 }).toBe(0);
-}, 120_000);
+});
 
 test('what is deleted in pieces goes on in another process, while ingest goes on beside it', async () => {
   const { db } = database;
@@ -210,4 +210,4 @@ test('what is deleted in pieces goes on in another process, while ingest goes on
   await expect.poll(() => count('alarm', 'device_id'), { timeout: 120_000 }).toBe(0);
   await expect.poll(() => count('removed_device', 'device_id'), { timeout: 60_000 }).toBe(0);
   expect(await count('device', 'id')).toBe(0);
-}, 300_000);
+});

@@ -20,7 +20,7 @@ beforeAll(async () => {
   other = await prepareService(options);
   await Promise.all([service.start(), other.start()]);
   token = await openAccount(service.url);
-}, 120_000);
+});
 afterEach(() => database.db.query('drop trigger if exists stop on idempotency_key'));
 afterAll(async () => {
   await service?.kill();

@@ -34,7 +34,7 @@ beforeAll(async () => {
   await service.start();
   app = await openApp(service.url);
   await app.call('PUT', '/v2/accounts/contacts', { webhooks: [{ url: receiver.url }] });
-}, 120_000);
+});
 afterAll(async () => {
   await service?.kill();
   await receiver?.close();
@@ -86,7 +86,7 @@ it('a message that was delivered, and whose outcome was not written, comes again
   expect(both).toHaveLength(2);
   expect(both[1]?.headers['webhook-id']).toBe(first.headers['webhook-id']);
   expect(JSON.parse(both[1]?.body ?? '')).toEqual(JSON.parse(first.body));
-}, 120_000);
+});
 
 it('a message that was committed and not delivered comes once', async () => {
   const registration = await givenDevice();
@@ -98,4 +98,4 @@ it('a message that was committed and not delivered comes once', async () => {
   await endLease();
   await expect.poll(() => statesOf(registration), { timeout: 60_000 }).toEqual(['sent']);
   expect(receiver.received.filter(isOf(registration))).toHaveLength(1);
-}, 120_000);
+});

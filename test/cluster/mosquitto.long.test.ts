@@ -40,7 +40,7 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
       startLater: [3, 4],
       standBys: [2],
     });
-  }, 120_000);
+  });
   afterAll(async () => {
     await installation.close();
     await broker.remove();
@@ -145,7 +145,7 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
     await runFor(witnessed, 400);
     const { invented, doubled, restDiffers } = await settleWhatIsLeft(witnessed);
     expect({ invented, doubled, restDiffers }).toEqual({ invented: 0, doubled: 0, restDiffers: 0 });
-  }, 120_000);
+  });
 
   it('are stored once by two bridges that share, in order only where a broker hashes', async () => {
     const [alone, first, second, standBy] = installation.connectors;
@@ -159,5 +159,5 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
     const verdict = await settle(witnessed);
     // This broker deals a device's messages out in turn: a late one is stored, but no longer fires.
     expect(faultsOf({ ...verdict, wrongEvents: 0 })).toEqual(noFaults);
-  }, 120_000);
+  });
 });

@@ -43,7 +43,7 @@ describe.skipIf(!hasRedis)(
       [api] = installation.apis as [ServiceProcess];
       connectors = installation.connectors as typeof connectors;
       ({ token } = await registerAccount(api.url));
-    }, 120_000);
+    });
     afterAll(() => installation.close());
 
     const register = () =>

@@ -42,7 +42,7 @@ describe.skipIf(!hasRedis)('two API processes and three connectors', () => {
     balancer.targets.push(...installation.connectors.map(({ mqttPort }) => mqttPort));
     [first, second] = installation.apis as [ServiceProcess, ServiceProcess];
     ({ token } = await registerAccount(first.url));
-  }, 120_000);
+  });
   afterAll(async () => {
     await balancer.close();
     await installation.close();

@@ -46,7 +46,7 @@ describe.skipIf(!hasOpenssl)('a stream of packets, cut anywhere into any number 
     },
   );
 
-  test('gives what it gives in one piece', { timeout: 120_000 }, async () => {
+  test('gives what it gives in one piece', async () => {
     await fc.assert(
       fc.asyncProperty(run, async (one) => {
         const { result, expected } = await cuts.play(one);

@@ -26,7 +26,7 @@ describe('nothing acknowledged is lost, whatever happens', () => {
   beforeAll(async () => {
     const proxies = { databaseProxy: true, deviceProxy: true };
     world = await startWorld({ ...load, redis: hasRedis, ...proxies });
-  }, 60_000);
+  });
   afterAll(() => world.close(), 60_000);
   // A try that failed may have left the service down, which no later one would get over.
   beforeEach(async () => {
@@ -37,7 +37,7 @@ describe('nothing acknowledged is lost, whatever happens', () => {
 
   for (const fault of shared) {
     const runs = hasRedis || !fault.world?.redis;
-    it.skipIf(!runs)(`${fault.name}: ${fault.promise}`, { timeout: 120_000 }, async () => {
+    it.skipIf(!runs)(`${fault.name}: ${fault.promise}`, async () => {
       const { verdict, observations } = await runFault(world, fault, fault.short);
       expect(faultsOf(verdict)).toEqual(noFaults);
       expect(verdict.overHttp).toBeGreaterThan(0);

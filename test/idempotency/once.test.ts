@@ -31,7 +31,7 @@ beforeAll(async () => {
   other = await testService({ DATABASE_URL: service.databaseUrl }, { clocks });
   db = openTestDatabase(service.databaseUrl);
   token = await openAccount(service.url);
-}, 60_000);
+});
 afterAll(async () => {
   await db?.close();
   await other?.close();

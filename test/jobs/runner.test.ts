@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { monotonicClock } from '../../src/lib/clock.ts';
-import { startJobRunner, type DoPiece } from '../../src/jobs/runner.ts';
+import { startJobRunner, type DoPiece, type JobRunner } from '../../src/jobs/runner.ts';
 import { insertJob } from '../../src/jobs/queries.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
 import type { Database } from '../../src/db/database.ts';
@@ -76,4 +76,44 @@ test('a piece that takes too long makes room for others, is halved, and ends wit
   const alone = pieces.filter(({ job, count }) => job === 'slow' && count === 1);
   expect(alone.length).toBeGreaterThanOrEqual(3);
   expect(errors.length).toBeGreaterThanOrEqual(5);
+});
+
+test('a job whose account is disabled after it was found rests all the same', async () => {
+  const { db } = database;
+  const resting = await newJob(2);
+  const doPiece: DoPiece = async () => ({ failed: [] });
+  const errors: unknown[] = [];
+  const onError = (error: unknown) => void errors.push(error);
+  const setDisabled = (to: string) =>
+    db.query(
+      `update account set disabled_at = ${to}
+        where id = (select account_id from job where uuid = $1)`,
+      [resting.jobId],
+    );
+  let runner: JobRunner | undefined;
+  await db.transaction(async (tx) => {
+    // What the runner takes between finding the job and looking what is next of it.
+    await tx.query(
+      'insert into account_usage (account_id) select account_id from job where uuid = $1',
+      [resting.jobId],
+    );
+    runner = startJobRunner({ db, doPiece, nowMs: monotonicClock, onError, pollMs: 20 });
+    const waiting = async () => {
+      const { rowCount } = await db.query(
+        `select from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`,
+      );
+      return rowCount;
+    };
+    await expect.poll(waiting).toBe(1);
+    await setDisabled('now()');
+  });
+  const other = await newJob(1);
+  const stateOf = async ({ jobId }: { jobId: string }) => (await jobOf(jobId))?.state;
+  await expect.poll(() => stateOf(other)).toBe('done');
+  expect(await jobOf(resting.jobId)).toMatchObject({ done: 0, state: 'running' });
+  await setDisabled('null');
+  await expect.poll(() => stateOf(resting)).toBe('done');
+  await runner?.close();
+  expect(errors).toEqual([]);
 });

@@ -20,7 +20,7 @@ const showing = (puId: number, showText: string) => {
   return { ...purpose, states: [{ ...state, events }] };
 };
 
-describe('a device that polls over HTTP', { timeout: 20_000 }, () => {
+describe('a device that polls over HTTP', () => {
   let service: TestService;
   let app: App;
   beforeAll(async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeAll, afterAll, expect, test } from 'vitest';
+import { afterEach, beforeAll, afterAll, expect, onTestFinished, test } from 'vitest';
 import type { Driver } from '../../src/notifications/drivers/driver.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
 import { forgetOutcomes } from '../../src/notifications/queries.ts';
@@ -70,6 +70,15 @@ test('what fails for now is tried again, later, and in the end given up', async 
     );
     return outcome;
   };
+  /** What comes of the attempt that follows so many. Again and again: the end of one puts the next off. */
+  const settledAfter = async (attempts: number, state: string) => {
+    const skip = () => void given.skipBackOff(database.db, owner, attempts);
+    const timer = setInterval(skip, 50);
+    onTestFinished(() => clearInterval(timer));
+    const outcome = await settled(state, attempts + 1);
+    clearInterval(timer);
+    return outcome;
+  };
 
   await enqueue(database.db, [given.smsOf(owner, '+421')]);
   expect(await settled('queued', 1)).toMatchObject({
@@ -81,12 +90,12 @@ test('what fails for now is tried again, later, and in the end given up', async 
     [clock()],
   );
   expect(rows[0]?.waits).toBe(true);
-  await retryUntil(() => settled('sent', 2));
+  await settledAfter(1, 'sent');
 
   await enqueue(database.db, [given.smsOf(owner, '+422')]);
   await settled('queued', 1);
-  await retryUntil(() => settled('queued', 2));
-  const outcome = await retryUntil(() => settled('failed', 3));
+  await settledAfter(1, 'queued');
+  const outcome = await settledAfter(2, 'failed');
   expect(outcome).toMatchObject({
     error: 'The provider takes no messages for now.',
     reason: 'provider-busy',
@@ -250,16 +259,6 @@ test('old outcomes are forgotten, what is queued is not', async () => {
   await forgetOutcomes(database.db, clock() + 1);
   expect(await given.outcomesOf(database.db, owner)).toMatchObject([{ state: 'queued' }]);
 });
-
-/** Ends every back-off until the outcome is there. */
-async function retryUntil<T>(settled: () => Promise<T>): Promise<T> {
-  const timer = setInterval(() => void given.skipBackOff(database.db), 50);
-  try {
-    return await settled();
-  } finally {
-    clearInterval(timer);
-  }
-}
 
 test('what only a log took is not called sent', async () => {
   const { driver } = given.scriptedDriver();

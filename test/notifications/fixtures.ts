@@ -118,12 +118,18 @@ export async function outcomesOf(
   }
 }
 
-/** Brings every waiting message forward: the back-off is over. */
-export async function skipBackOff(db: Database): Promise<void> {
+/** Brings the messages of a device that wait after so many attempts forward: their back-off is over. */
+export async function skipBackOff(
+  db: Database,
+  { deviceId }: Owner,
+  attempts: number,
+): Promise<void> {
   await db.query(
     `with due as (
-       update notification set due_at = least(due_at, created_at) where state = 'queued' returning id
+       update notification set due_at = least(due_at, created_at)
+        where state = 'queued' and device_id = $1 and attempts = $2 returning id
      )
      select pg_notify('sensorium_due', '') from due limit 1`,
+    [deviceId, attempts],
   );
 }

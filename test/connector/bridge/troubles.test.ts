@@ -120,7 +120,7 @@ describe.concurrent('a broker that', () => {
     const { bridge } = await meet(onEnd, () => undefined);
     await expect.poll(() => bridge.lines.length, { timeout: 20_000 }).toBe(1);
     await expectOneLine(bridge, 'no-answer', /does not answer/);
-  }, 30_000);
+  });
 
   test('falls silent is left, and tried again', async ({ onTestFinished: onEnd, expect }) => {
     let isSilent = false;
@@ -139,7 +139,7 @@ describe.concurrent('a broker that', () => {
       'The broker is connected.',
       expect.stringContaining('does not answer'),
     ]);
-  }, 60_000);
+  });
 });
 
 test('a connection that comes and goes is said once, and then what it came to', async ({
@@ -161,4 +161,4 @@ test('a connection that comes and goes is said once, and then what it came to', 
   await expect
     .poll(said, { timeout: 20_000 })
     .toEqual(['The broker is connected.', 'session-taken', 'The broker is connected.']);
-}, 60_000);
+});

@@ -13,9 +13,12 @@ import {
 /** The last outcomes that are looked at: since a firing or an entry, and no older than `maxAgeMs` allows. */
 export function windowOf(log: Log, cause: Cause, index: number): Outcome[] {
   const emptied = log.entries.findLastIndex(({ kind }) => kind === 'fired' || kind === 're-entry');
+  const isOf = isOutcomeOf(index);
   return inPresentTime(log.entries)
-    .filter((_entry, position) => position > emptied && isKept(log.entries, position, cause))
-    .filter(isOutcomeOf(index))
+    .filter(
+      (entry, position): entry is Outcome =>
+        position > emptied && isOf(entry) && isKept(log.entries, position, cause),
+    )
     .slice(-windowLength(cause).m);
 }
 

@@ -53,12 +53,15 @@ export function sinceReentry({ entries }: Log): Entry[] {
 /** The entries with the times that they have behind all of them: the clock may have been set right in between. */
 export function inPresentTime(entries: readonly Entry[]): readonly Entry[] {
   if (!entries.some(({ kind }) => kind === 'clock')) return entries;
-  return entries.map((entry, position) => {
-    const later = entries.slice(position + 1);
-    const latestTs = Math.min(...later.map((it) => (it.kind === 'clock' ? it.latestTs : Infinity)));
-    if (entry.kind === 'taken') return { ...entry, t: Math.min(entry.t, latestTs) };
-    return entry.kind === 'tick' ? { ...entry, d: Math.min(entry.d, latestTs) } : entry;
-  });
+  const present = entries.slice();
+  let latestTs = Infinity;
+  for (let position = entries.length - 1; position >= 0; position -= 1) {
+    const entry = entries[position] as Entry;
+    if (entry.kind === 'clock') latestTs = Math.min(latestTs, entry.latestTs);
+    if (entry.kind === 'taken' && entry.t > latestTs) present[position] = { ...entry, t: latestTs };
+    if (entry.kind === 'tick' && entry.d > latestTs) present[position] = { ...entry, d: latestTs };
+  }
+  return present;
 }
 
 /** Whether what a cause took at `position` was never too old: not when the clock was set right, and not now. */

@@ -57,6 +57,13 @@ describe('what a noisy neighbour may do to the others', () => {
     expect(broken({}, { grownBytes: 59 * mb, quotaBytes: 50 * mb })).toHaveLength(1);
   });
 
+  it('holds down what is kept afterwards, where that is measured', () => {
+    expect(broken({}, { kept: { mb: 100, mostMb: 100 } })).toEqual([]);
+    expect(broken({}, { kept: { mb: 101, mostMb: 100 } })).toEqual([
+      'kept MB: 101, promised at most 100',
+    ]);
+  });
+
   it('takes what could not be measured for broken', () => {
     expect(brokenBounds({})).toHaveLength(7);
   });

@@ -13,6 +13,8 @@ export type Seen = {
   quotaBytes: number;
   /** What the account may have open takes so much memory, MB, where that is more than `usualMemoryMb`. */
   memoryMb?: number | undefined;
+  /** Memory 30 s after the noise beyond that after a short one, MB, and how much is promised at most. */
+  kept?: { mb: number; mostMb: number } | undefined;
   /** What others' lists may take, p99 in ms, where that is promised. */
   readMs?: number | undefined;
   /** What `/livez` may take, p99 in ms, where that is more than `usualLivezMs`. */
@@ -37,6 +39,8 @@ export const names = {
   readsFailed: 'reads failed',
   memory: 'memory MB',
   memoryMost: 'memory MB at most',
+  kept: 'kept MB',
+  keptMost: 'kept MB at most',
   tables: 'tables MB',
   tablesMost: 'tables MB at most',
 } as const;
@@ -47,7 +51,7 @@ const usualLivezMs = 200;
 /** In one row; what is bounded stands beside its bound where that depends on the run. */
 export function observe(seen: Seen): Observations {
   const { quiet, noisy, noise, grownBytes, quotaBytes, memoryMb = usualMemoryMb, readMs } = seen;
-  const { livezMs = usualLivezMs } = seen;
+  const { livezMs = usualLivezMs, kept } = seen;
   return {
     [names.quietAck]: quiet.ackP99Ms,
     [names.ack]: noisy.ackP99Ms,
@@ -62,6 +66,7 @@ export function observe(seen: Seen): Observations {
     ...(readMs === undefined ? {} : { [names.readMost]: readMs }),
     [names.memory]: Math.round((noisy.residentBytes - quiet.residentBytes) / 1_048_576),
     [names.memoryMost]: memoryMb,
+    ...(kept && { [names.kept]: kept.mb, [names.keptMost]: kept.mostMb }),
     [names.tables]: tenths(grownBytes),
     [names.tablesMost]: tenths(Math.max(5 * noise.bytesSent, quotaBytes) + stepBytes),
     'noise sent MB': tenths(noise.bytesSent),
@@ -90,6 +95,9 @@ export function brokenBounds(
           [names.read, readMost * time],
           [names.readsFailed, 0],
         ];
+  const keptMost = seen[names.keptMost];
+  const ofKept: [string, number][] =
+    keptMost === undefined ? [] : [[names.kept, keptMost * memory]];
   const bounds: [string, number][] = [
     [names.ack, of(names.ackMost) * time],
     [names.livez, of(names.livezMost) * time],
@@ -98,6 +106,7 @@ export function brokenBounds(
     [names.loginsFailed, 0],
     ...ofReads,
     [names.memory, of(names.memoryMost) * memory],
+    ...ofKept,
     [names.tables, of(names.tablesMost)],
   ];
   return bounds

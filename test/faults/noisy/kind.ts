@@ -17,6 +17,11 @@ export type NoisyKind = {
   quotaBytes?: (seconds: number) => number;
   /** Memory that what the account may have open takes, MB, where it is more than what is usual. */
   memoryMb?: number;
+  /**
+   * Memory that is kept 30 s after the noise, MB, beyond what 5 s of the same left behind; absent: it is not measured.
+   * It takes a minute, and so only where the noise lasts long enough for its figures to mean something.
+   */
+  keptMb?: number;
   /** Files that the service may open (`ulimit -n`); absent: as many as this process. */
   openFiles?: number;
   /** What `/livez` may take, p99 in ms, where it is more than what is usual. */

@@ -9,10 +9,18 @@ import { measure } from './meter.ts';
 import { startNoise, type Noise, type NoiseProcess } from './noise.ts';
 import type { NoiseReport } from './noise-process.ts';
 import { sizeAfterVacuum } from './tables.ts';
+import type { Target } from './target.ts';
 import type { Turn } from './turns.ts';
 
 /** An address of 127.0.0.0/8 that nothing else uses. */
 const enemyAddress = '127.0.0.66';
+/** Of whoever makes the same noise before, so that memory is compared with what was needed already. */
+const warmUpAddress = '127.0.0.67';
+const warmUpSeconds = 5;
+/** What is kept so long after the noise is kept for good. */
+const keptAfterSeconds = 30;
+/** The shortest noise whose memory afterwards is measured. */
+const keptFromSeconds = 15;
 /** A quiet phase is a third of the noise; that is enough to know what a quiet machine does. */
 const quietPart = 1 / 3;
 
@@ -35,11 +43,16 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
     long: { times: 1, awaySeconds: 30 },
     breaks: brokenBounds,
     inflict: async (world, { awaySeconds }) => {
-      const noise = await (options.noise ?? startNoise(kind.name)).setUp({
+      const target = {
         url: world.service.url,
         mqttPort: world.service.mqttPort,
         databaseUrl: world.cluster.url(),
         receiverPort: options.receiverPort ?? (await findFreePort()),
+      };
+      const isKeptMeasured = kind.keptMb !== undefined && awaySeconds >= keptFromSeconds;
+      const warmBytes = isKeptMeasured ? await warmUp(world, kind, target) : 0;
+      const noise = await (options.noise ?? startNoise(kind.name)).setUp({
+        ...target,
         address: enemyAddress,
         seconds: awaySeconds,
       });
@@ -50,6 +63,10 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
         const { report, noisy, quiet, first, before, after } = seen;
         const others = ((before - first) / Math.max(1, quiet.acknowledged)) * noisy.acknowledged;
         options.onReport?.(describe(report, noisy.refusals));
+        const kept = isKeptMeasured && {
+          mb: Math.round(((await bytesLater(world)) - warmBytes) / 1_048_576),
+          mostMb: kind.keptMb ?? 0,
+        };
         return observe({
           quiet,
           noisy,
@@ -57,6 +74,7 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
           grownBytes: Math.max(0, after - before - Math.max(0, others)),
           quotaBytes: kind.quotaBytes?.(awaySeconds) ?? 0,
           memoryMb: kind.memoryMb,
+          kept: kept || undefined,
           readMs: kind.readMs,
           livezMs: kind.livezMs,
         });
@@ -65,6 +83,34 @@ export function noisyNeighbour(kind: NoisyKind, options: NoisyFaultOptions = {})
       }
     },
   };
+}
+
+/** Some seconds of the same noise. Returns what the service has in memory when that is long over. */
+async function warmUp(
+  world: World,
+  kind: NoisyKind,
+  target: Omit<Target, 'address' | 'seconds'>,
+): Promise<number> {
+  const noise = await startNoise(kind.name).setUp({
+    ...target,
+    address: warmUpAddress,
+    seconds: warmUpSeconds,
+  });
+  try {
+    noise.start();
+    await untilOver(world, warmUpSeconds);
+    await noise.stop();
+  } finally {
+    await noise.close();
+  }
+  return bytesLater(world);
+}
+
+/** What the service has in memory when the noise is over for some time. */
+async function bytesLater(world: World): Promise<number> {
+  await delay(keptAfterSeconds * 1_000);
+  expectHolds(world.service.isRunning(), `the service lives: ${tail(world)}`);
+  return world.service.residentBytes();
 }
 
 /**

@@ -81,6 +81,7 @@ const kindOf = (
   name: `bursts-${name}`,
   says: `${connections} connections that write 64 KiB of the smallest ${says} without a pause`,
   livezMs: 300,
+  keptMb: 100,
   variables: () => ({ NODE_OPTIONS: '--max-old-space-size=512' }),
   setUp: async (enemy) => {
     const bursts = await burstsOf(enemy);

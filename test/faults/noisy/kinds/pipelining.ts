@@ -62,6 +62,7 @@ export const pipelined: NoisyKind[] = [
   name: `pipelined-${form}${connections > 400 ? '-many' : ''}`,
   says: `${connections} connections that write 64 KiB of the shortest requests at once, without a pause: ${form}`,
   livezMs: 300,
+  keptMb: 100,
   variables: () => ({ NODE_OPTIONS: '--max-old-space-size=512' }),
   setUp: async (enemy) => {
     const one = shortest[form] ?? '';
