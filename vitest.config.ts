@@ -22,7 +22,7 @@ const together = [
   'test/{live,notifications,profiles,purposes,quotas,secret-check,sessions,streams}/**/*.test.ts',
 ];
 
-/** `npm run test:long` runs these: vitest.long.config.ts. */
+/** `npm run test:nightly` runs these: vitest.long.config.ts. */
 export const longFiles = 'test/**/*.long.test.ts';
 
 type Tests = {

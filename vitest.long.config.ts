@@ -1,6 +1,6 @@
 import { configFor, longFiles } from './vitest.config.ts';
 
-/** What takes long, and is run after `npm test`: `npm run test:long`, or `.ci/run` for both. */
+/** What takes too long for a push: `npm run test:nightly`. */
 export default configFor({
   include: [longFiles],
   exclude: [],

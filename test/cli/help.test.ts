@@ -14,7 +14,7 @@ const alone = readdirSync('bench')
   .filter((file) => readFileSync(`bench/${file}`, 'utf8').includes('npx node bench/'))
   .map((file) => [`bench/${file}`, `bench/${file}`] as const);
 
-/** `npm test` has those beside `npm start`, `npm run test:long` those that measure. */
+/** `npm test` has those beside `npm start`, `npm run test:nightly` those that measure. */
 const here = [...programs, ...alone].filter(([, file]) => file.startsWith('src/cli/') !== isLong);
 
 test('all programs are meant', () => {

@@ -12,7 +12,7 @@ import type { Holder } from './broker.ts';
 import { startInstallation } from './world.ts';
 import type { Installation } from './world.ts';
 
-/** For a long run by hand: CLUSTER_KILLS=30 npm run test:long -- cluster/mosquitto */
+/** For a long run by hand: CLUSTER_KILLS=30 npm run test:nightly -- cluster/mosquitto */
 const kills = Number(process.env['CLUSTER_KILLS'] ?? 2);
 
 /** What a broker has to be told so that it keeps what it has acknowledged. */

@@ -12,7 +12,7 @@ import type { Balancer } from './balancer.ts';
 import { startInstallation } from './world.ts';
 import type { Installation } from './world.ts';
 
-/** For a long run by hand: CLUSTER_KILLS=30 npm run test:long -- cluster/processes */
+/** For a long run by hand: CLUSTER_KILLS=30 npm run test:nightly -- cluster/processes */
 const kills = Number(process.env['CLUSTER_KILLS'] ?? 2);
 
 describe.skipIf(!hasRedis)('two API processes and three connectors', () => {

@@ -11,7 +11,7 @@ import { faultsOf, noFaults } from './verdict.ts';
 import { startWorld } from './world.ts';
 import type { World } from './world.ts';
 
-/** Seconds each, in `npm test`; `npm run test:long` has the others, by way of faults.long.test.ts. */
+/** Seconds each, in `npm test`; `npm run test:nightly` has the others, by way of faults.long.test.ts. */
 const quick = ['kill9', 'ack-lost', 'clocks', 'poison'];
 const isHere = ({ name }: Fault) => quick.includes(name) !== isLong;
 

@@ -7,14 +7,15 @@ import { kinds } from './noisy/kinds.ts';
 import { tenSecondKinds } from './noisy/ten-second-kinds.ts';
 import { createTurns } from './noisy/turns.ts';
 
-/** `TEST_LONG=full`: as long as the oracle does it, one after the other, which takes an hour; else as CI has time for. */
+/** `TEST_LONG=full`: as long as the oracle does it, one after the other, which takes an hour; else some seconds of each. */
 const isFull = process.env['TEST_LONG'] === 'full';
 const run = isFull
   ? { seconds: 30, devices: 200, rate: 500, timescaledb: findTimescaleBinDir() !== null }
   : { seconds: 3, devices: 100, rate: 300, timescaledb: false };
 const tenSeconds = { seconds: 10, devices: 100, rate: 300, timescaledb: false };
-// CI machines are busy with others. The oracle holds the figures themselves.
-const leniency = { time: isFull ? 2 : 10, memory: 1 };
+// A machine that is busy with others says nothing of times: `npm run oracle -- noisy` holds those. What must
+// hold on any: nothing is lost, nobody is refused or left without an answer, memory and tables stay bounded.
+const leniency = { time: isFull ? 2 : Number.POSITIVE_INFINITY, memory: 1 };
 
 /** Bounds that are known not to hold, each with what it comes from. */
 const notHeld: Record<string, string> = {

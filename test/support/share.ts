@@ -1,10 +1,10 @@
 import { test, type TestAPI } from 'vitest';
 
-/** True in `npm run test:long`, false in `npm test`. */
+/** True in `npm run test:nightly`, false in `npm test`. */
 export const isLong = process.env['TEST_PART'] === 'long';
 
 /**
- * Cases that differ in their set-up only: `npm test` runs the first, `npm run test:long` the others, by
+ * Cases that differ in their set-up only: `npm test` runs the first, `npm run test:nightly` the others, by
  * way of `x.long.test.ts` that imports `x.test.ts`. Where there is only one, both run it.
  */
 export function shareOf<T>(cases: readonly T[]): T[] {
@@ -12,12 +12,12 @@ export function shareOf<T>(cases: readonly T[]): T[] {
   return cases.length > 1 ? cases.slice(1) : cases.slice();
 }
 
-/** Cases that only `npm run test:long` runs, by way of an `x.long.test.ts` that imports the file. */
+/** Cases that only `npm run test:nightly` runs, by way of an `x.long.test.ts` that imports the file. */
 export function longOnly<T>(cases: readonly T[]): T[] {
   return isLong ? cases.slice() : [];
 }
 
-/** Cases that `npm run test:long` has no need to repeat where it imports the file for its other cases. */
+/** Cases that `npm run test:nightly` has no need to repeat where it imports the file for its other cases. */
 export function shortOnly<T>(cases: readonly T[]): T[] {
   return isLong ? [] : cases.slice();
 }
@@ -25,8 +25,8 @@ export function shortOnly<T>(cases: readonly T[]): T[] {
 const nothing = Object.assign(() => undefined, { each: () => () => undefined });
 const none = nothing as unknown as TestAPI;
 
-/** A test that only `npm run test:long` has, by way of an `x.long.test.ts` that imports the file. */
+/** A test that only `npm run test:nightly` has, by way of an `x.long.test.ts` that imports the file. */
 export const long: TestAPI = isLong ? test : none;
 
-/** A test of a file with `long` that `npm run test:long` has no need to repeat. */
+/** A test of a file with `long` that `npm run test:nightly` has no need to repeat. */
 export const short: TestAPI = isLong ? none : test;

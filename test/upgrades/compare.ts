@@ -10,7 +10,7 @@ export async function compareAnswers(url: string, fixture: Fixture): Promise<voi
     const { account, path, accept } = recorded;
     const token = account === null ? null : tokens.get(account);
     const { status, body } = await ask(url, path, { token, accept });
-    const answered = comparable({ ...recorded, status, body });
+    const answered = comparable({ ...recorded, status, body: withoutNewEntries(recorded, body) });
     const expected = path === usagePath ? expectUsage(recorded) : comparable(recorded);
     expect(answered).toEqual({ ...expected, body: withMore(expected.body) });
   }
@@ -31,6 +31,19 @@ function comparable(answer: Answer): Answer {
     key === 'lastUsedTs' ? null : value,
   );
   return JSON.parse(text) as Answer;
+}
+
+type Audit = { entries: { auditId: string; kind: string; by: string }[] };
+
+/** From 0.4.0 on the audit trail says which quotas are near their end: a start writes what there is to say of today. */
+const addedAtStart = ['quota-near', 'quota-used-up'];
+
+function withoutNewEntries(recorded: Answer, body: unknown): unknown {
+  if (!recorded.path.startsWith('/v2/accounts/audit') || recorded.status !== 200) return body;
+  const known = new Set((recorded.body as Audit).entries.map(({ auditId }) => auditId));
+  const isNew = ({ auditId, kind, by }: Audit['entries'][number]) =>
+    by === 'service' && addedAtStart.includes(kind) && !known.has(auditId);
+  return { ...(body as Audit), entries: (body as Audit).entries.filter((one) => !isNew(one)) };
 }
 
 const usagePath = '/v2/accounts/usage';
