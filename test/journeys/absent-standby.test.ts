@@ -184,7 +184,11 @@ const measured: Commits = {
 };
 const muted = 'account_audit device_mute notification';
 
-/** By what the commit of each is told from the service's own, which wait for the standby too. */
+/**
+ * By what the commit of each is told from the service's own, which wait for the standby too. Where the second one says
+ * `nothing`, or is a repeated measurement or state, only `Database.transaction` makes it wait; the others write, or lock a
+ * row, which the server writes into its log too.
+ */
 const commits: Record<string, Commits> = {
   'a measurement over MQTT 3.1.1': measured,
   'a measurement over MQTT 5': measured,
