@@ -25,7 +25,7 @@ const settings: SettingsInput = {
     trustedProxies: [],
     /** Origins whose pages may call, and be devices ('https://dashboard.example.com'); '*' for any. */
     corsOrigins: [],
-    /** Largest body of a request; a larger one is answered 413. */
+    /** Largest body of a request; a larger one is answered 413. Without a login it is 64 KiB at most. */
     bodyLimitBytes: 1_048_576,
     /** Time a client has to send its headers, and all of its request. */
     headersTimeoutMs: 10_000,

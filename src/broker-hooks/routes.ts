@@ -47,12 +47,12 @@ function authenticate({ checkSecret, checkBridge, authenticateDevice }: BrokerRo
     tag,
     hidden: true,
     auth: 'none',
+    admit: checkSecret,
     query: HookQuery,
     body: AuthenticateBody,
     response: HookVerdict,
     errors: [401, 403, 429],
-    handler: async ({ body, query, request }) => {
-      await checkSecret(request);
+    handler: async ({ body, query }) => {
       const { username, password, peerhost: address } = body;
       if (isBridge(username))
         return (await checkBridge(password, address)) ? allowed(rulesOfBridge) : deny(query);
@@ -70,12 +70,12 @@ function authorize({ checkSecret, identify }: BrokerRouteDeps): Route {
     tag,
     hidden: true,
     auth: 'none',
+    admit: checkSecret,
     query: HookQuery,
     body: AuthorizeBody,
     response: HookVerdict,
     errors: [401, 403, 429],
-    handler: async ({ body, query, request }) => {
-      await checkSecret(request);
+    handler: async ({ body, query }) => {
       const wish = wishOf(body);
       if (wish === null) return deny(query);
       if (isBridge(body.username)) return mayBridge(wish, body.topic) ? allowed() : deny(query);

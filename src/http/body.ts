@@ -5,28 +5,52 @@ import { DomainError } from '../errors.ts';
 import { JoinedChunks } from '../lib/joined-chunks.ts';
 import { decodeUtf8 } from '../lib/json-text.ts';
 import { isPercentEncodedUtf8, isStorable, parseJsonBody } from './json.ts';
-import { parseListBody, type ListBody } from './list-body.ts';
+import { parseListBody } from './list-body.ts';
 import type { RequestState } from './request-info.ts';
+import type { Route } from './route.ts';
 
 const formType = 'application/x-www-form-urlencoded';
 
-/**
- * `isForm`: what a page's form sends is read, and nothing else; JSON otherwise. `listBody`: JSON that is a
- * list, which has a limit of its own and is read element by element.
- */
-export type BodyReader = (
-  ctx: Context,
-  of?: { isForm?: boolean; listBody?: ListBody },
-) => Promise<unknown>;
+/** What of a route says how its body is read. */
+type BodyOf = Pick<Route, 'auth' | 'admit' | 'isForm' | 'listBody'>;
+
+/** A JSON body, or a form where the route has `isForm`. Without a route: as one that needs a login. */
+export type BodyReader = (ctx: Context, of?: BodyOf) => Promise<unknown>;
+
+/** A body of somebody who has not logged in: credentials, a link's token, a form. */
+const anonymousLimitBytes = 65_536;
+
+/** The largest body a route takes, in bytes, of which `limitBytes` is the configured one. */
+function bodyLimit({ auth, admit, listBody }: BodyOf, limitBytes: number): number {
+  if (listBody) return listBody.limitBytes;
+  return isAnonymous({ auth, admit }) ? Math.min(limitBytes, anonymousLimitBytes) : limitBytes;
+}
+
+/** Whether a route reads bodies before anybody knows whose they are: the handler judges a `token`. */
+export const isAnonymous = ({ auth, admit }: Pick<BodyOf, 'auth' | 'admit'>) =>
+  !admit && (auth === 'none' || auth === 'token');
 
 /**
- * Reads a JSON body of at most `limitBytes`, counted before and after decompression and before it is
- * parsed. No body is `undefined`. Rejects with errors of status 413 or 415, or `invalid-input`; where
+ * The bytes that a body may have: what is announced, or the route's limit where nothing says how many follow. Throws an
+ * error of status 413 where more than the limit is announced.
+ */
+export function expectBody(ctx: Context, of: BodyOf, limitBytes: number): number {
+  const most = bodyLimit(of, limitBytes);
+  if (ctx.get('content-encoding') !== '' || ctx.get('transfer-encoding') !== '') return most;
+  const announced = Number(ctx.get('content-length')) || 0;
+  if (announced > most) throw tooLarge(of, most);
+  return announced;
+}
+
+/**
+ * Reads a JSON body of at most `limitBytes`, or of 64 KiB where nobody has to log in, counted after
+ * decompression and before it is parsed. No body is `undefined`. Rejects with errors of status 413 or 415, or `invalid-input`; where
  * the body could not be read to its end, the answer then closes the connection: what follows on it
  * might be a part of this body.
  */
 export function createBodyReader(limitBytes: number): BodyReader {
-  return async (ctx, { isForm = false, listBody } = {}) => {
+  return async (ctx, of = { auth: 'account' }) => {
+    const { isForm = false, listBody } = of;
     const types = isForm ? [formType] : ['application/json', 'application/*+json'];
     const isOfType = ctx.request.is(types);
     if (isOfType === null || ctx.get('content-length') === '0') return isForm ? {} : undefined;
@@ -34,7 +58,7 @@ export function createBodyReader(limitBytes: number): BodyReader {
     if (!['', 'utf-8', 'utf8'].includes(ctx.request.charset.toLowerCase())) {
       ctx.throw(415, 'JSON is written in UTF-8');
     }
-    const bytes = await readAll(ctx, listBody?.limitBytes ?? limitBytes);
+    const bytes = await readAll(ctx, of, limitBytes);
     (ctx.state as RequestState).bodyBytes = bytes;
     const text = decodeUtf8(bytes);
     if (text === null) throw new DomainError('invalid-input', 'The body is not UTF-8.');
@@ -57,11 +81,10 @@ function readForm(text: string): Record<string, string> {
 }
 
 /** All bytes of the body, decompressed. Where it rejects, the answer closes the connection. */
-async function readAll(ctx: Context, most: number): Promise<Buffer> {
+async function readAll(ctx: Context, of: BodyOf, limitBytes: number): Promise<Buffer> {
   try {
-    const source = decompressed(ctx);
-    if (source === ctx.req && Number(ctx.get('content-length')) > most) throw tooLarge(most);
-    return await join(ctx, source, most);
+    expectBody(ctx, of, limitBytes);
+    return await join(ctx, decompressed(ctx), of, bodyLimit(of, limitBytes));
   } catch (error) {
     ctx.set('Connection', 'close');
     throw isOfZlib(error) ? malformed(ctx, error) : error;
@@ -77,7 +100,7 @@ function decompressed(ctx: Context): Readable {
   return ctx.throw(415, `Unsupported Content-Encoding: ${encoding}`);
 }
 
-function join(ctx: Context, source: Readable, most: number): Promise<Buffer> {
+function join(ctx: Context, source: Readable, of: BodyOf, most: number): Promise<Buffer> {
   const { req } = ctx;
   return new Promise((resolve, reject) => {
     const joined = new JoinedChunks(most);
@@ -97,7 +120,7 @@ function join(ctx: Context, source: Readable, most: number): Promise<Buffer> {
     };
     const onData = (chunk: Buffer): void => {
       if (joined.hasRoom(chunk)) joined.add(chunk);
-      else fail(tooLarge(most));
+      else fail(tooLarge(of, most));
     };
     const onEnd = (): void => {
       end();
@@ -113,8 +136,12 @@ function join(ctx: Context, source: Readable, most: number): Promise<Buffer> {
   });
 }
 
-const tooLarge = (most: number) =>
-  Object.assign(new Error(`The body has more than ${most} bytes`), { status: 413 });
+function tooLarge(of: BodyOf, most: number): Error {
+  const why = isAnonymous(of) ? ', the most that is read without a login' : '';
+  const message = `The body has more than ${most} bytes${why}`;
+  return Object.assign(new Error(message), { status: 413 });
+}
+
 const brokeOff = () => new DomainError('invalid-input', 'The body broke off.');
 
 /** zlib's own codes (`Z_DATA_ERROR`), and those that Node gives to brotli's. */

@@ -61,7 +61,7 @@ export function guard(deps: GuardDeps): Middleware {
 async function endConnection(ctx: Context): Promise<void> {
   if (ctx.req.complete) return;
   ctx.set('Connection', 'close');
-  await dropUnreadBody(ctx.req);
+  await dropUnreadBody(ctx.req, (ctx.state as RequestState).address);
 }
 
 function answerError(deps: GuardDeps, ctx: Context, state: RequestState, error: unknown): void {

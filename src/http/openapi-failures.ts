@@ -1,6 +1,7 @@
 import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import type { ZodOpenApiPathsObject } from 'zod-openapi';
+import { isAnonymous } from './body.ts';
 import type { Route } from './route.ts';
 
 type Responses = NonNullable<NonNullable<ZodOpenApiPathsObject[string]['get']>['responses']>;
@@ -58,6 +59,11 @@ const headersOf: Record<number, z.ZodObject> = {
   503: z.object({ 'Retry-After': seconds }),
 };
 
+function describeStatus(status: number, route: Route): string {
+  if (status === 413 && isAnonymous(route)) return 'The body has more than 64 KiB.';
+  return saidOf[status] ?? `${STATUS_CODES[status] ?? 'Error'}.`;
+}
+
 /** What a route answers beside 200. What every route can answer is not repeated by its author. */
 export function failures(route: Route): Responses {
   const statuses = new Set([...route.errors, 500, 503]);
@@ -73,7 +79,7 @@ export function failures(route: Route): Responses {
     .map((status) => [
       String(status),
       {
-        description: saidOf[status] ?? `${STATUS_CODES[status] ?? 'Error'}.`,
+        description: describeStatus(status, route),
         ...(headersOf[status] ? { headers: headersOf[status] } : {}),
         content: { 'application/json': { schema: ProblemResponse } },
       },

@@ -1,6 +1,7 @@
 import type { Context } from 'koa';
 import type { Reservation, ByteRoom } from '../lib/byte-room.ts';
 import { hasArrived } from './arrived.ts';
+import { expectBody } from './body.ts';
 import { network } from '../lib/network.ts';
 import { waitAtMost } from '../lib/wait.ts';
 import { DomainError } from '../errors.ts';
@@ -27,7 +28,8 @@ type RequestPlace = Pick<Reservation, 'resize' | 'leave'>;
 
 /**
  * Waits for the room that a request takes. Throws `unavailable`, to be answered 503 with Retry-After,
- * where that takes too long, too many wait already, or memory is short.
+ * where that takes too long, too many wait already, or memory is short; and an error of status 413 at once
+ * where a larger body is announced than the route takes.
  */
 export type TakeRoom = (
   ctx: Context,
@@ -55,8 +57,7 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
   return async (ctx, route, caller) => {
     if (route.isVital) return noPlace;
     if (isShort()) throw comeLater(ctx, 'The service has little memory left: try again later.');
-    const limitBytes = route.listBody?.limitBytes ?? bodyLimitBytes;
-    const body = route.body ? Math.min(bodyBytes(ctx, limitBytes), limitBytes) : 0;
+    const body = route.body ? expectBody(ctx, route, bodyLimitBytes) : 0;
     const name = nameOf(ctx, caller);
     const answer = `${name} ${route.path}`;
     const most = route.room ?? usualBytes;
@@ -121,10 +122,4 @@ function nameOf(ctx: Context, caller: Account | Token | null): string {
   if (caller && 'accountId' in caller) return `account ${caller.accountId}`;
   const { address } = ctx.state as RequestState;
   return `address ${network(address)}`;
-}
-
-/** What a body is announced to have; as much as it may have where nobody can tell. */
-function bodyBytes(ctx: Context, most: number): number {
-  if (ctx.get('content-encoding') !== '' || ctx.get('transfer-encoding') !== '') return most;
-  return Number(ctx.get('content-length')) || 0;
 }

@@ -61,6 +61,8 @@ type Documentation = {
   isForm?: boolean;
   /** Its body is a list, whose elements are read and checked one by one; `body` is the schema of the whole. */
   listBody?: ListBody;
+  /** Decides who may use a route that needs no login, before its body is read. Throws to refuse. */
+  admit?: (request: RequestInfo) => Promise<void>;
   /** Leave it out of the reference. */
   hidden?: boolean;
   /** What a request takes in memory at most, in bytes, its body left out; what most take if absent. */

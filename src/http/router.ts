@@ -131,10 +131,11 @@ async function answerTo(
 ): Promise<void> {
   if (account && 'accountId' in account) await checkLabels(deps, account, params);
   if (route.method !== 'get') checkCondition(ctx);
+  const request = new KoaRequestInfo(ctx, deps.stopping, credential, deps.bodyStallMs);
+  await route.admit?.(request);
   const place = await deps.takeRoom(ctx, route, account);
   if (route.takes) acceptBody(ctx, Object.keys(route.takes), deps.ownPace);
   const body = route.body ? await deps.readBody(ctx, route) : undefined;
-  const request = new KoaRequestInfo(ctx, deps.stopping, credential, deps.bodyStallMs);
   const query = readQuery(ctx, route);
   const call = (once?: Once) => route.call({ params, query, body, account, request, once });
   const key = route.takesKey && deps.runOnce ? readKey(ctx) : null;

@@ -1,18 +1,30 @@
 import type { IncomingMessage } from 'node:http';
+import { ByteRoom } from './byte-room.ts';
+import { network } from './network.ts';
 
 /** What a client is still sending is read and dropped, within these bounds. */
 const longestMs = 1_000;
 const mostBytes = 4 * 1_048_576;
+/** So much is read in `longestMs`: of all clients, and a quarter of it of one network. What is small costs no more than a head. */
+const budget = { maxBytes: 4 * mostBytes, share: 1 / 4, maxWaiting: 0, maxWaitingOfKey: 0 };
+const smallBytes = 16_384;
+
+const room = new ByteRoom(budget);
 
 /**
  * Reads and drops what is still to come of a request that is about to be refused, for a second and
  * 4 MiB at most. A connection that is closed with bytes unread is reset, which may take the answer with
- * it (RFC 9112 section 9.6).
+ * it (RFC 9112 section 9.6). Reading costs much more than refusing: what is beyond 16 MiB a second, or beyond 4 MiB
+ * of a network, stays unread for that second. `address`: whose it is; its peer's, if absent.
  */
-export function dropUnreadBody(request: IncomingMessage): Promise<void> {
+export function dropUnreadBody(
+  request: IncomingMessage,
+  address = request.socket.remoteAddress ?? '',
+): Promise<void> {
   return new Promise((resolve) => {
     if (request.readableEnded || request.destroyed) return resolve();
-    let bytes = 0;
+    let left = Math.min(announcedBytes(request), mostBytes);
+    const mayRead = left <= smallBytes || takeBudget(network(address), left);
     const timer = setTimeout(done, longestMs);
     function done(): void {
       clearTimeout(timer);
@@ -20,11 +32,26 @@ export function dropUnreadBody(request: IncomingMessage): Promise<void> {
       resolve();
     }
     function onData(chunk: Buffer): void {
-      bytes += chunk.length;
-      if (bytes > mostBytes) done();
+      left -= chunk.length;
+      if (left < 0) done();
     }
     request.unpipe();
-    request.on('data', onData).on('end', done).on('error', done).on('close', done);
+    request.on('end', done).on('error', done).on('close', done);
+    if (!mayRead) return void request.socket.pause();
+    request.on('data', onData);
     request.resume();
   });
 }
+
+/** Whether so many bytes may be read in the second that begins now. */
+function takeBudget(from: string, bytes: number): boolean {
+  const place = room.enter(from, bytes);
+  if (!place) return false;
+  // Also where they come faster: what is bounded is how much is read in that time.
+  setTimeout(() => place.leave(), longestMs).unref();
+  return true;
+}
+
+/** Of a body in chunks nobody knows. */
+const announcedBytes = ({ headers }: IncomingMessage) =>
+  headers['transfer-encoding'] === undefined ? Number(headers['content-length']) || 0 : Infinity;

@@ -92,9 +92,9 @@ test('what is longer than any address or password is wrong', async () => {
   const app = await startApp();
   try {
     await app.register('ada@example.com');
-    const body = { email: 'ada@example.com', password: password.padEnd(500_000, 'x') };
+    const body = { email: 'ada@example.com', password: password.padEnd(60_000, 'x') };
     expect((await app.call('POST', '/v2/accounts/login', { body })).status).toBe(401);
-    const email = 'ada@example.com'.padEnd(500_000, 'x');
+    const email = 'ada@example.com'.padEnd(60_000, 'x');
     expect(
       (await app.call('POST', '/v2/accounts/login', { body: { email, password } })).status,
     ).toBe(401);

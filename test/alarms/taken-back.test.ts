@@ -21,7 +21,7 @@ test('what reaches nobody is taken back, and told again later each time, without
   expect(event).toMatchObject({ notified: true });
   for (const [n, pause] of [1, 5, 15, 60, 60].entries()) {
     await expect
-      .poll(() => findAlarm(owner), { timeout: 20_000 })
+      .poll(() => findAlarm(owner), { timeout: 60_000 })
       .toMatchObject({
         told: 'withdrawn',
         failures: n + 1,
@@ -43,7 +43,7 @@ test('what reaches nobody is taken back, and told again later each time, without
     await runTimer(outbox);
   }
   await expect
-    .poll(() => findAlarm(owner), { timeout: 20_000 })
+    .poll(() => findAlarm(owner), { timeout: 60_000 })
     .toMatchObject({ told: 'told', failures: 0, announcement: 6, nextTs: null });
   expect(await usedBy(owner, 'webhook')).toBe(1);
 });
@@ -98,7 +98,7 @@ test('an announcement is taken back once, however its last messages end at once'
     if (round === 1) await decide(outbox, [firedOf(owner, world.nowMs)]);
     else await runTimer(outbox);
     await expect
-      .poll(() => findAlarm(owner), { timeout: 20_000 })
+      .poll(() => findAlarm(owner), { timeout: 60_000 })
       .toMatchObject({ told: 'withdrawn', failures: round, announcement: round });
     await db().query('update contact set rests_until = null');
     world.nowMs += 60 * minuteMs;

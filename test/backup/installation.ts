@@ -116,13 +116,13 @@ export async function install(url: string): Promise<Installation> {
       [fired, halfWay].map((each) => each.deviceAuthUuid).toSorted(),
     );
   };
-  await vi.waitFor(areGone, { timeout: 30_000 });
+  await vi.waitFor(areGone, { timeout: 60_000 });
   const isRefusalKept = async () => {
     const path = `/v2/devices/${fired.deviceAuthUuid}/refused-logins`;
     const kept = await call<{ refusedLogins: unknown[] }>(url, 'GET', path, { token });
     expect(kept.refusedLogins).toHaveLength(1);
   };
-  await vi.waitFor(isRefusalKept, { timeout: 30_000 });
+  await vi.waitFor(isRefusalKept, { timeout: 60_000 });
   const labelling = {
     action: 'label',
     labels: ['old'],
@@ -133,7 +133,7 @@ export async function install(url: string): Promise<Installation> {
     const { state } = await call<{ state: string }>(url, 'GET', `/v2/jobs/${jobId}`, { token });
     expect(state).toBe('done');
   };
-  await vi.waitFor(isDone, { timeout: 30_000 });
+  await vi.waitFor(isDone, { timeout: 60_000 });
   const { alarms } = await call<{ alarms: { alarmId: number }[] }>(url, 'GET', '/v2/alarms', {
     token,
   });

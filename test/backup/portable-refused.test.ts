@@ -209,7 +209,7 @@ describe.each(longOnly(['a data directory']))('into %s', () => {
         return is((await readPostmasterFile(made))?.pid ?? 0);
       };
       await vi.waitFor(async () => expect(await reached()).toBe(true), {
-        timeout: 50_000,
+        timeout: 60_000,
         interval: 5,
       });
       killed.child.kill('SIGKILL');
@@ -269,7 +269,7 @@ describe.each(shortOnly(['a copy']))('%s', () => {
       });
       const waiting = async () =>
         (await client.query(`select from pg_locks where not granted`)).rowCount;
-      await vi.waitFor(async () => expect(await waiting()).toBe(1), { timeout: 50_000 });
+      await vi.waitFor(async () => expect(await waiting()).toBe(1), { timeout: 60_000 });
       program.child.kill('SIGTERM');
       expect(await program.ended()).toBe(1);
       expect(program.stderr()).toBe('Interrupted. Nothing is left of the copy.\n');

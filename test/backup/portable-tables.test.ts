@@ -79,7 +79,7 @@ describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (
         written += 1;
       }
     })();
-    await vi.waitFor(() => expect(written).toBeGreaterThan(20), { timeout: 30_000 });
+    await vi.waitFor(() => expect(written).toBeGreaterThan(20), { timeout: 60_000 });
     const before = written;
     let after = 0;
     const copyDir = mkdtempSync(join(dir, kind));
@@ -90,10 +90,10 @@ describe.each(shareOf(databaseKinds))('the tables of a portable copy from %s', (
       const copying = writeTables(source.url, copyDir);
       const waiting = `select from pg_locks where relation = 'session'::regclass and not granted`;
       await vi.waitFor(async () => expect((await client.query(waiting)).rowCount).toBe(1), {
-        timeout: 30_000,
+        timeout: 60_000,
       });
       after = written + 1;
-      await vi.waitFor(() => expect(written).toBeGreaterThan(after + 20), { timeout: 30_000 });
+      await vi.waitFor(() => expect(written).toBeGreaterThan(after + 20), { timeout: 60_000 });
       await client.query('commit');
       return copying;
     });

@@ -68,7 +68,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
       return { ...config, notifications: { ...rest, sms: { ...sms, ...dead, secretFile } } };
     });
     at = await install(source.url);
-    await vi.waitFor(() => expect(phones.pushes).toHaveLength(1), { timeout: 20_000 });
+    await vi.waitFor(() => expect(phones.pushes).toHaveLength(1), { timeout: 60_000 });
     const { DATABASE_URL } = from.variables;
     if (DATABASE_URL && fromKind === 'timescaledb') await compress(DATABASE_URL);
     before = await readAnswers(source.url, at);
@@ -130,7 +130,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
   });
 
   test('delivers the notification that waited', async () => {
-    await expect.poll(() => phones.texts.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => phones.texts.length, { timeout: 60_000 }).toBe(1);
     expect(phones.texts[0]).toMatchObject({
       text: expect.stringMatching(/Open the window\nOver since /),
     });
@@ -140,7 +140,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
       const answer = await call<{ notifications: { state: string }[] }>(url, 'GET', path, at);
       return answer.notifications.map(({ state }) => state);
     };
-    await expect.poll(states, { timeout: 20_000 }).toEqual(['sent', 'sent']);
+    await expect.poll(states, { timeout: 60_000 }).toEqual(['sent', 'sent']);
     // The push was sent before, and is not sent again.
     expect(phones.pushes).toHaveLength(1);
   });
@@ -152,7 +152,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
     await device.publish('up/state', { puId: 1, stId: 2, ts: at.unseenTs + 1 });
     await device.end();
     const seen = () => stream.messages.flatMap(({ data }) => (data ? [data['timestamp']] : []));
-    await expect.poll(seen, { timeout: 20_000 }).toContain(at.unseenTs + 1);
+    await expect.poll(seen, { timeout: 60_000 }).toContain(at.unseenTs + 1);
     expect(seen()).toContain(at.unseenTs);
     stream.close();
     // From here on as ever: nothing comes twice.
@@ -174,7 +174,7 @@ describe.each(shareOf(here))('a portable copy from %s to %s', (fromKind, toKind)
     expect((await events()).events).toMatchObject([
       { why: [{ compared: 33, matched: 2, of: 2, needed: 2 }] },
     ]);
-    await expect.poll(() => phones.texts.length, { timeout: 20_000 }).toBe(2);
+    await expect.poll(() => phones.texts.length, { timeout: 60_000 }).toBe(2);
   });
 
   test('gives no number twice', async () => {

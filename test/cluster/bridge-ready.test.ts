@@ -46,9 +46,9 @@ describe.skipIf(!hasMosquitto)('a process that only bridges is ready', () => {
     const readyz = await startProcess(database.url, bridgeTo(broker, 2));
     expect(await readyz()).toBeNull();
     await broker.kill();
-    await expect.poll(readyz, { timeout: 20_000 }).toBe('Not ready: bridge.');
+    await expect.poll(readyz, { timeout: 60_000 }).toBe('Not ready: bridge.');
     await broker.restart();
-    await expect.poll(readyz, { timeout: 20_000 }).toBeNull();
+    await expect.poll(readyz, { timeout: 60_000 }).toBeNull();
   });
 
   it('while it stands by and reaches the database, where one is connected', async () => {
@@ -62,9 +62,9 @@ describe.skipIf(!hasMosquitto)('a process that only bridges is ready', () => {
     const standBy = await startProcess(url.href, connector);
     expect([await holder(), await standBy()]).toEqual([null, null]);
     proxy.cut();
-    await expect.poll(standBy, { timeout: 20_000 }).toContain('Not ready: database');
+    await expect.poll(standBy, { timeout: 60_000 }).toContain('Not ready: database');
     proxy.heal();
-    await expect.poll(standBy, { timeout: 20_000 }).toBeNull();
+    await expect.poll(standBy, { timeout: 60_000 }).toBeNull();
     expect(await holder()).toBeNull();
   });
 });

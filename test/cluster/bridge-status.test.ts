@@ -110,7 +110,7 @@ describe.skipIf(!hasMosquitto).each(shareOf(databaseKinds))(
       ];
       expect(await stateOf(api.url)).toEqual(all);
       await alone.end();
-      await expect.poll(() => stateOf(api.url), { timeout: 20_000 }).toEqual(all);
+      await expect.poll(() => stateOf(api.url), { timeout: 60_000 }).toEqual(all);
     });
 
     it('with a password that the broker refuses are degraded, and the metrics say why', async () => {

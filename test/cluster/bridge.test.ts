@@ -107,7 +107,7 @@ describe.skipIf(!hasMosquitto)('a device behind Mosquitto, where one bridge stan
     const holder = await findHolder(service.databaseUrl);
     await endSession(service.databaseUrl, holder?.session ?? 0);
     const session = async () => (await findHolder(service.databaseUrl))?.session ?? holder?.session;
-    await expect.poll(session, { timeout: 10_000 }).not.toBe(holder?.session);
+    await expect.poll(session, { timeout: 60_000 }).not.toBe(holder?.session);
     // Rejected by the bridge that serves the broker now.
     await device.publish('up/measurements', { sId: '0x01', val: 999 });
     expect(await device.receive('down/errors')).toMatchObject({ reason: 'out-of-range' });
@@ -228,7 +228,7 @@ it.skipIf(!hasMosquitto)('bridges that share do not take each other’s place', 
   let connected = '';
   observer.on('message', (_topic, payload) => (connected = payload.toString()));
   await observer.subscribeAsync('$SYS/broker/clients/connected');
-  await expect.poll(() => connected, { timeout: 10_000 }).toBe('3');
+  await expect.poll(() => connected, { timeout: 60_000 }).toBe('3');
   await observer.endAsync();
   await service.close();
   await broker.remove();

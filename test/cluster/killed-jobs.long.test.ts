@@ -123,11 +123,11 @@ test('a removed device is gone with the answer; its history goes later, also aft
     const many = `/v2/measurements?devices=${deviceAuthUuid}&end=9999999999999`;
     const { text } = await ask(service.url, { method: 'GET', path: many, token });
     expect(text).not.toContain('"val"');
-    await expect.poll(waiting, { timeout: 30_000 }).toBe(1);
+    await expect.poll(waiting, { timeout: 60_000 }).toBe(1);
     await service.kill();
     // The server would go on with the statement of a client that is gone.
     await db.query(`select pg_terminate_backend(pid) ${waiters}`);
-    await expect.poll(waiting, { timeout: 30_000 }).toBe(0);
+    await expect.poll(waiting, { timeout: 60_000 }).toBe(0);
   });
   await client.end();
   expect(await left()).toBe(3);

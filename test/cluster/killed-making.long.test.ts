@@ -57,7 +57,7 @@ async function someoneWaits(): Promise<void> {
     );
     return rows.length;
   };
-  await expect.poll(waiting, { timeout: 30_000 }).toBe(1);
+  await expect.poll(waiting, { timeout: 60_000 }).toBe(1);
 }
 
 const make = (url: string, key: string): Promise<Answer> =>

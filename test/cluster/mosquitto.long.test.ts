@@ -95,7 +95,7 @@ describe.skipIf(!hasMosquitto || !hasRedis)('devices behind Mosquitto, under loa
           holder = await findHolder(cluster.url());
           return holder !== null && holder.session !== before?.session;
         },
-        { interval: 20, timeout: 30_000 },
+        { interval: 20, timeout: 60_000 },
       )
       .toBe(true);
     return holder as Holder | null as Holder;

@@ -67,7 +67,7 @@ describe.skipIf(haproxyProgram === null || !hasRedis)('a rolling restart behind 
     await expect.poll(() => statusOf(name), { timeout: Number(shippedDelay()) }).toBe(leaving);
     expect(await ended).toBe(0);
     await service.start();
-    await expect.poll(() => statusOf(name), { timeout: 10_000 }).toBe('UP');
+    await expect.poll(() => statusOf(name), { timeout: 60_000 }).toBe('UP');
   }
 
   /** What a client asks again and again; the last of it is not to be repeated by anybody. */

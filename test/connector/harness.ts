@@ -36,7 +36,7 @@ export const wire: { version: 4 | 5 } = { version: 4 };
 
 /** Waits for the thing itself. */
 export async function until(condition: () => boolean, what = 'the condition'): Promise<void> {
-  const endMs = performance.now() + 10_000;
+  const endMs = performance.now() + 60_000;
   while (!condition()) {
     if (performance.now() > endMs) throw new Error(`waited in vain for ${what}`);
     await new Promise((resolve) => setTimeout(resolve, 2));

@@ -38,7 +38,7 @@ async function ask(kind: Command['kind']): Promise<Report> {
 }
 
 async function reportsUntil(condition: (report: Report) => boolean): Promise<Report> {
-  const endMs = performance.now() + 15_000;
+  const endMs = performance.now() + 60_000;
   for (;;) {
     const report = await ask('report');
     if (condition(report)) return report;

@@ -25,7 +25,7 @@ describe.skipIf(findProgram('mosquitto_pub') === null)('the mosquitto clients', 
   test('there are commands to copy', () => expect(commands.length).toBeGreaterThan(1));
 
   test.each(commands)('%s', async (command) => {
-    await promisify(execFile)('sh', ['-c', command], { env, timeout: 15_000 });
+    await promisify(execFile)('sh', ['-c', command], { env, timeout: 60_000 });
     expect(world.store.stored.map(({ uplink }) => uplink.content.kind)).toEqual(['measurements']);
     expect(world.store.stored[0]?.uplink.rejections).toEqual([]);
   });

@@ -65,7 +65,7 @@ export async function findFlaws(page: Page): Promise<string[]> {
 /** Waits until all that a page loads is there: until then it is grey lines, and charts without a line. */
 export async function pageLoaded(page: Page): Promise<void> {
   const loading = page.locator('.skeleton, .chart-box:not(:has(canvas))');
-  await expect.poll(() => loading.count(), { timeout: 20_000 }).toBe(0);
+  await expect.poll(() => loading.count(), { timeout: 60_000 }).toBe(0);
 }
 
 /** Whether the page scrolls sideways, and which of its controls lie beyond its edge. */

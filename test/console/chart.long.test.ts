@@ -178,7 +178,7 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
       const query = `senses=0x10&from=${from}&to=${from + hours * hourMs}`;
       await page.goto(`${service.url}/console/devices/${charted.uuid}?${query}`);
       const drawn = () => page.evaluate<string[]>('drawn');
-      await expect.poll(drawn, { timeout: 20_000 }).toContain(one);
+      await expect.poll(drawn, { timeout: 60_000 }).toContain(one);
       return drawn();
     };
     const days = await drawnOver('2026-10-24T00:00:00+02:00', 73, '12:00');

@@ -166,7 +166,7 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     const deviceAuthToken = await shown.innerText();
     await publish({ ...device, deviceAuthToken }, { sId: '0x10', val: 7 });
     await page.locator('.card').getByText('7.0 °C').waitFor();
-    await expect.poll(() => page.locator('.trouble').count(), { timeout: 20_000 }).toBe(0);
+    await expect.poll(() => page.locator('.trouble').count(), { timeout: 60_000 }).toBe(0);
     expect(watched.faults).toEqual([]);
     await page.context().close();
   });

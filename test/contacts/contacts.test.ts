@@ -111,7 +111,7 @@ it('an event with sendPush reaches a confirmed address, with a one-click end to 
   expect(told.text).toMatch(/0x01 31, above 30 \(\d\d:\d\d UTC\)/);
   const unsubscribe = /<(http[^>]+)>/.exec(told.headers['list-unsubscribe'] ?? '')?.[1] ?? '';
   await expect
-    .poll(() => app.call('GET', `/v2/devices/${uuid}/notifications`), { timeout: 20_000 })
+    .poll(() => app.call('GET', `/v2/devices/${uuid}/notifications`), { timeout: 60_000 })
     .toMatchObject({
       notifications: [{ kind: 'email', state: 'sent', via: 'smtp', recipient: 'p…@example.org' }],
     });
@@ -159,10 +159,10 @@ it('a trial goes to what is confirmed, and the link again to what is not', async
   });
   await mail.mailTo(address, ({ headers }) => headers['subject'] === 'Test message');
   await expect
-    .poll(() => mail.mails.filter(({ to }) => to.includes(second)).length, { timeout: 20_000 })
+    .poll(() => mail.mails.filter(({ to }) => to.includes(second)).length, { timeout: 60_000 })
     .toBe(2);
   await expect
-    .poll(async () => (await getContacts(app)).emails[0]?.last, { timeout: 20_000 })
+    .poll(async () => (await getContacts(app)).emails[0]?.last, { timeout: 60_000 })
     .toMatchObject({ state: 'sent' });
 });
 
@@ -170,7 +170,7 @@ it('a refused address fails with its reason', async () => {
   const app = await openApp(service.url);
   await putEmails(app, { address: `refused-${Date.now()}@example.org` });
   await expect
-    .poll(async () => (await getContacts(app)).emails[0]?.last, { timeout: 20_000 })
+    .poll(async () => (await getContacts(app)).emails[0]?.last, { timeout: 60_000 })
     .toMatchObject({ state: 'failed', reason: 'provider-refused' });
 });
 

@@ -65,7 +65,7 @@ it('an address is asked for confirmation five times a day, whichever accounts as
     messages: [{ type: 'confirm', state: 'held-back', reason: 'confirmations-per-address' }],
   });
   const arrived = () => mail.mails.filter(({ to }) => to.includes(address)).length;
-  await expect.poll(arrived, { timeout: 20_000 }).toBe(5);
+  await expect.poll(arrived, { timeout: 60_000 }).toBe(5);
 });
 
 it('what follows a plus is the same mailbox', async () => {

@@ -144,7 +144,7 @@ describe.skipIf(binDir === null).each([
     const log = await serve(asRole(fresh, 'sensorium_runs'), async () => {
       await expect
         .poll(async () => (await days(fresh.url('sensorium'))).map(({ val }) => val), {
-          timeout: 30_000,
+          timeout: 60_000,
         })
         .toEqual([40, 20, 1]);
     });

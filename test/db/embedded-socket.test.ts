@@ -75,7 +75,7 @@ describe('the embedded database listens', () => {
     process.kill(pid, 'SIGKILL');
     // As after a crash: nobody listens there.
     expect(run(12_345, 'rm -f "$1"; touch "$1"')).not.toBe(0);
-    await vi.waitFor(() => select1(database.connectionString), { timeout: 30_000, interval: 50 });
+    await vi.waitFor(() => select1(database.connectionString), { timeout: 60_000, interval: 50 });
     await database.stop();
   });
 
@@ -93,8 +93,10 @@ describe('the embedded database listens', () => {
     await database.stop();
     // The connection that was open learns of the end first; the next one finds no socket.
     const asked = () => db.query('select 1').catch((error: unknown) => error);
-    await vi.waitFor(async () =>
-      expect(await asked()).toMatchObject({ code: 'unavailable', cause: { code: 'ENOENT' } }),
+    await vi.waitFor(
+      async () =>
+        expect(await asked()).toMatchObject({ code: 'unavailable', cause: { code: 'ENOENT' } }),
+      { timeout: 60_000 },
     );
     await db.close();
   });

@@ -103,7 +103,7 @@ it('is given up by a holder that gets no answer before PostgreSQL takes it back'
   await contend('near', 'four');
   // No connection ends: neither side is told anything.
   proxy.stall();
-  await expect.poll(() => journal.at(-1), { timeout: 10_000 }).toBe('near holds');
+  await expect.poll(() => journal.at(-1), { timeout: 60_000 }).toBe('near holds');
   expect(turns()).toEqual(['far holds', 'far lost', 'near holds']);
   expect(journal.filter((line) => line === 'far is cut off')).toHaveLength(1);
   proxy.heal();

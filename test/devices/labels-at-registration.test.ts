@@ -125,7 +125,7 @@ describe.each(databaseKinds)('labels of a registration, on %s', (kind) => {
             await device.publish('up/measurements', { sId: '0x02', val: 1 });
           return told();
         },
-        { timeout: 10_000 },
+        { timeout: 60_000 },
       )
       .toEqual([wanted, wanted]);
     expect(

@@ -30,7 +30,7 @@ test('1,500 streams of one account, ten events a second: each has them all, and 
     );
     readers.push(reader);
   }
-  const patience = { timeout: 30_000 };
+  const patience = { timeout: 60_000 };
   await expect.poll(() => readers.every(({ began }) => began), patience).toBe(true);
 
   const somebody = await insertAccount(db);

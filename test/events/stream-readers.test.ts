@@ -97,7 +97,7 @@ describe.each(databaseKinds)('readers of event streams on %s', (kind) => {
       [device.deviceId],
     );
     expect(rows[0]?.n).toBe(12);
-    await expect.poll(() => impatient.openStreams(), { timeout: 10_000 }).toBe(0);
+    await expect.poll(() => impatient.openStreams(), { timeout: 60_000 }).toBe(0);
     socket.resume();
     await gone;
     await impatient.close();

@@ -87,8 +87,10 @@ describe('after an error while a body is read the connection is closed', () => {
     const half = gzipSync('{"name":"x"}').subarray(0, 12);
     socket.write(start('Content-Encoding: gzip', 'Content-Length: 500'));
     socket.write(half, () => socket.destroy());
-    await vi.waitFor(() =>
-      expect(http.lines.filter((line) => line.includes('"status":400')).length).toBe(before + 1),
+    await vi.waitFor(
+      () =>
+        expect(http.lines.filter((line) => line.includes('"status":400')).length).toBe(before + 1),
+      { timeout: 60_000 },
     );
   });
 });
@@ -98,6 +100,57 @@ test('a body that is wrong but was read leaves the connection open', async () =>
   const one = start(`Content-Length: ${body.length}`) + body;
   const last = 'GET /address HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n';
   expect(statusesOf(await untilClosed([one, last]))).toEqual(['400', '200']);
+});
+
+describe('a body whose sender has not logged in', () => {
+  const limit = 65_536;
+  const bodyOf = (bytes: number) => JSON.stringify({ text: 'x'.repeat(bytes - 11) });
+  const head = (path: string, ...headers: string[]) =>
+    ['POST ' + path + ' HTTP/1.1', 'Host: x', 'Content-Type: application/json', ...headers]
+      .map((line) => `${line}\r\n`)
+      .join('') + '\r\n';
+  const token = 'Authorization: Bearer anything';
+
+  test.each(['/enter', '/renew'])('%s takes 64 KiB, and says so of more', async (path) => {
+    const all = (body: string) =>
+      http.fetch(path, {
+        method: 'POST',
+        headers: { 'content-type': 'application/json', authorization: 'Bearer anything' },
+        body,
+      });
+    expect((await all(bodyOf(limit))).status).toBe(200);
+    const { status, body } = await all(bodyOf(limit + 1));
+    expect(status).toBe(413);
+    expect(body['detail']).toBe(
+      'The body has more than 65536 bytes, the most that is read without a login.',
+    );
+  });
+
+  test.each(['/enter', '/renew'])('%s refuses what is announced before it comes', async (path) => {
+    const text = await untilClosed([head(path, token, `Content-Length: ${limit + 1}`), '{']);
+    expect(statusesOf(text)).toEqual(['413']);
+    expect(text).toMatch(/^Connection: close\r$/im);
+  });
+
+  test.each([
+    ['in chunks', ['Transfer-Encoding: chunked'], chunk(bodyOf(limit + 1)) + '0\r\n\r\n'],
+    ['packed', ['Content-Encoding: gzip'], gzipSync(bodyOf(limit + 1))],
+  ])('%s it is read no further', async (_, headers, body) => {
+    const announced = headers[0]?.startsWith('Content') ? [`Content-Length: ${body.length}`] : [];
+    const text = await untilClosed([head('/enter', ...headers, ...announced), body, next]);
+    expect(statusesOf(text)).toEqual(['413']);
+  });
+
+  test('is not looked at where a route admits its callers and did not admit this one', async () => {
+    const headers = (secret: string) =>
+      head('/hook', `X-Secret: ${secret}`, 'Content-Length: 900000');
+    expect(statusesOf(await untilClosed([headers('wrong'), '{']))).toEqual(['401']);
+    const text = await untilClosed([
+      head('/hook', 'X-Secret: right', 'Content-Length: 900000', 'Connection: close'),
+      bodyOf(900_000),
+    ]);
+    expect(statusesOf(text)).toEqual(['200']);
+  });
 });
 
 describe('a request whose length can be read in two ways is refused, and its connection closed', () => {

@@ -173,7 +173,7 @@ test('a slow reader holds back what is written, and no more of it than a few blo
         seen = written;
         return isStill;
       },
-      { interval: 200, timeout: 20_000 },
+      { interval: 200, timeout: 60_000 },
     )
     .toBe(true);
   expect(written).toBeLessThan(500);

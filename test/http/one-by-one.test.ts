@@ -80,7 +80,7 @@ const echo = defineRoute({
   path: '/echo',
   summary: 'Gives the length of what it is sent',
   tag: 'Test',
-  auth: 'none',
+  auth: 'account',
   errors: [],
   body: z.object({ text: z.string() }),
   response: z.object({ length: z.number() }),
@@ -127,13 +127,13 @@ const bodiesOf = (text: string) => [...text.matchAll(/\{"(?:n|length)":[^}]*\}/g
 const get = (path: string, headers = 'Host: x\r\n') => `GET ${path} HTTP/1.1\r\n${headers}\r\n`;
 const post = (text: string, blanks = '') => {
   const body = `{"text":${blanks}${JSON.stringify(text)}}`;
-  return `POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
+  return `POST /echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`;
 };
 const inChunks = (text: string, bytes: number, blanks = '') => {
   const body = `{"text":${blanks}${JSON.stringify(text)}}`;
   const chunks = body.match(new RegExp(`.{1,${bytes}}`, 'gs')) ?? [];
   const coded = chunks.map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join('');
-  return `POST /echo HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${coded}0\r\nSum: 1\r\n\r\n`;
+  return `POST /echo HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer good\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n${coded}0\r\nSum: 1\r\n\r\n`;
 };
 const range = (count: number) => Array.from({ length: count }, (_, n) => n);
 

@@ -42,7 +42,7 @@ test.each([
   expect((await http.fetch('/quick')).status).toBe(200);
   const answer = http.fetch('/held', { method: 'POST', ...asAccount(5) });
   void answer.then(() => underWay.push(() => undefined));
-  await expect.poll(() => underWay.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => underWay.length, { timeout: 60_000 }).toBe(1);
   underWay.shift()?.();
   expect((await answer).status).toBe(200);
   for (const socket of slow) socket.destroy();
@@ -58,7 +58,7 @@ test('a large body that does not come makes way for one that has', async () => {
   const body = JSON.stringify('x'.repeat(900_000));
   const headers = { ...asAccount(5).headers, 'content-type': 'application/json' };
   const answer = http.fetch('/held', { method: 'POST', headers, body });
-  await expect.poll(() => underWay.length, { timeout: 5_000 }).toBe(1);
+  await expect.poll(() => underWay.length, { timeout: 60_000 }).toBe(1);
   await closed;
   underWay.shift()?.();
   expect((await answer).status).toBe(200);

@@ -5,8 +5,38 @@ import { limitQuery, timestampQuery, uuidParam } from '../../src/http/schema.ts'
 
 const shared = { summary: 'A route', tag: 'Test', errors: [], response: z.unknown() } as const;
 
+const echo = async ({ body }: { body: { text: string } }) => ({ length: body.text.length });
+
 /** Routes that show what the application does with any. */
 export const routes = [
+  defineRoute({
+    ...shared,
+    method: 'post',
+    path: '/enter',
+    auth: 'none',
+    body: z.object({ text: z.string() }),
+    handler: echo,
+  }),
+  defineRoute({
+    ...shared,
+    method: 'post',
+    path: '/renew',
+    auth: 'token',
+    body: z.object({ text: z.string() }),
+    handler: echo,
+  }),
+  defineRoute({
+    ...shared,
+    method: 'post',
+    path: '/hook',
+    auth: 'none',
+    admit: async (request) => {
+      if (request.header('x-secret') === 'right') return;
+      throw new DomainError('unauthenticated', 'The secret is needed.');
+    },
+    body: z.object({ text: z.string() }),
+    handler: echo,
+  }),
   defineRoute({
     ...shared,
     method: 'post',

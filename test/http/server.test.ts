@@ -90,7 +90,7 @@ describe('streams', () => {
       const first = await response.body?.getReader().read();
       expect(String(Buffer.from(first?.value ?? []))).toMatch(/^0\n/);
       controller.abort();
-      await vi.waitFor(() => expect([ended, aborted]).toEqual([true, true]));
+      await vi.waitFor(() => expect([ended, aborted]).toEqual([true, true]), { timeout: 60_000 });
       expect(warnings).not.toContain('MaxListenersExceededWarning');
     } finally {
       process.off('warning', onWarning);
@@ -117,8 +117,9 @@ describe('streams', () => {
         headers: { 'accept-encoding': 'identity' },
       });
       await expect(response.text()).rejects.toThrow('terminated');
-      await vi.waitFor(() =>
-        expect(http.lines.join()).toMatch(/"level":50.*the database went away/),
+      await vi.waitFor(
+        () => expect(http.lines.join()).toMatch(/"level":50.*the database went away/),
+        { timeout: 60_000 },
       );
     } finally {
       await http.close();

@@ -63,7 +63,7 @@ async function givenReaders(open: (socket: Socket) => void) {
 test('answers that clients do not take make way while others wait for their room', async () => {
   const { answer, underWay } = await givenReaders((socket) => socket.pause());
   void answer.then(() => underWay.push(() => undefined));
-  await expect.poll(() => underWay.length, { timeout: 10_000 }).toBe(1);
+  await expect.poll(() => underWay.length, { timeout: 60_000 }).toBe(1);
   underWay.shift()?.();
   expect((await answer).status).toBe(200);
 });

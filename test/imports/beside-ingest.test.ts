@@ -176,7 +176,7 @@ describe.each(databaseKinds)(
               );
               return waiting.length;
             },
-            { interval: 1, timeout: 10_000 },
+            { interval: 1, timeout: 60_000 },
           )
           .toBeGreaterThan(0);
         await tx.query(

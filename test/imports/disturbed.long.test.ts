@@ -167,7 +167,7 @@ describe.each(databaseKinds)('an import that is disturbed, on %s', (kind) => {
       [uuid],
     );
     await expect
-      .poll(() => theirs.import(csvOf(...lines)), { timeout: 15_000 })
+      .poll(() => theirs.import(csvOf(...lines)), { timeout: 60_000 })
       .toMatchObject({ status: 503, quota: 'storedBytes', limit: 90_000, used: 100_000 });
   });
 });

@@ -26,7 +26,7 @@ const points = vals.map((val, n): [number, number] => [now + n, val]);
 const message = measured('0x01', ...points);
 const counting = countingPurpose(3);
 /** A busy machine takes its time. */
-const patient = { timeout: 30_000 };
+const patient = { timeout: 60_000 };
 
 /** What the engine makes of the message as a whole, apart from the move into the purpose. */
 const expected = (pId: string) =>

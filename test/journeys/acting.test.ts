@@ -68,7 +68,7 @@ describe('what an event sets going', () => {
       .notifications;
   const allSent = async (uuid: string) => {
     await expect
-      .poll(async () => (await outcomesOf(uuid)).map(({ state }) => state), { timeout: 10_000 })
+      .poll(async () => (await outcomesOf(uuid)).map(({ state }) => state), { timeout: 60_000 })
       .toEqual(['sent', 'sent', 'sent']);
   };
 

@@ -76,7 +76,7 @@ it('an alarm without a recipient is told as soon as one is added', async () => {
     notNotified: 'no-recipient',
   });
   await putHook(app);
-  await expect.poll(() => findAlarm(app), { timeout: 20_000 }).toMatchObject({ told: 'told' });
+  await expect.poll(() => findAlarm(app), { timeout: 60_000 }).toMatchObject({ told: 'told' });
   expect(typesOf(hooksOf(app))).toEqual(['alarm.opened']);
 });
 
@@ -85,12 +85,12 @@ it('values on and on over the limit ring once, the next episode again, and its e
   const registration = await givenDevice(app);
   await putHook(app, { whenOver: true });
   await publish(registration, 31, 32, 33);
-  await expect.poll(() => findAlarm(app), { timeout: 20_000 }).toMatchObject({ told: 'told' });
+  await expect.poll(() => findAlarm(app), { timeout: 60_000 }).toMatchObject({ told: 'told' });
   await publish(registration, 20);
   await expect.poll(() => findAlarm(app)).toMatchObject({ state: 'closed', closedBy: 'cleared' });
   await publish(registration, 31);
   const all = ['alarm.opened', 'alarm.closed', 'alarm.opened'];
-  await expect.poll(() => typesOf(hooksOf(app)), { timeout: 20_000 }).toEqual(all);
+  await expect.poll(() => typesOf(hooksOf(app)), { timeout: 60_000 }).toEqual(all);
 });
 
 it('what every receiver refuses is taken back, and said so', async () => {
@@ -99,11 +99,11 @@ it('what every receiver refuses is taken back, and said so', async () => {
   await putHook(app);
   status = 500;
   await publish(registration, 31);
-  await expect.poll(() => findAlarm(app), { timeout: 20_000 }).toMatchObject({ told: 'withdrawn' });
+  await expect.poll(() => findAlarm(app), { timeout: 60_000 }).toMatchObject({ told: 'withdrawn' });
   status = 204;
   // Another contact does not wait for the pause.
   await putHook(app, { labels: [] });
-  await expect.poll(() => findAlarm(app), { timeout: 20_000 }).toMatchObject({ told: 'told' });
+  await expect.poll(() => findAlarm(app), { timeout: 60_000 }).toMatchObject({ told: 'told' });
   const { deliveries } = (await findAlarm(app)) ?? {};
   expect(deliveries?.map(({ state }) => state)).toEqual(['sent', 'failed']);
 });

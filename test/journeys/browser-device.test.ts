@@ -129,7 +129,7 @@ describe('a client that ends its side of the connection behind a request', () =>
       expect(await used()).toBe(1);
       socket.end();
       await text(socket);
-      await expect.poll(used, { timeout: 20_000 }).toBe(0);
+      await expect.poll(used, { timeout: 60_000 }).toBe(0);
     }
   });
 });

@@ -12,7 +12,7 @@ import { testService, type TestService } from './service.ts';
 const each = 50;
 /** More than twice what one read may bring. */
 const backlog = 250;
-const patient = { timeout: 30_000, interval: 10 };
+const patient = { timeout: 60_000, interval: 10 };
 
 type Running = { service: TestService; metricsPort: number; pass: (ms: number) => void };
 const ends: (() => Promise<unknown>)[] = [];
@@ -99,7 +99,7 @@ test('while another account sends it is held to its rates, and goes on when that
   await other.publish('up/measurements', { sId: '0x02', val: 1 });
   const sent = sendBacklog(device);
   await expect.poll(() => sent.acknowledged, patient).toBeGreaterThan(0);
-  await expect.poll(() => waits(running), patient).toBe(1);
+  await expect.poll(() => waits(running), patient).toBeGreaterThan(0);
   // It is looked whether it may go on ten times a second.
   for (let n = 2; n < 30; n += 1) await other.publish('up/measurements', { sId: '0x02', val: n });
   expect(sent.acknowledged).toBeLessThan(backlog);
@@ -120,7 +120,7 @@ test('a request of another account counts as somebody, one of its own does not',
   const before = await waits(running);
   await theirs.call('GET', '/v2/devices');
   const second = sendBacklog(device);
-  await expect.poll(() => waits(running), patient).toBe(before + 1);
+  await expect.poll(() => waits(running), patient).toBeGreaterThan(before);
   expect(second.acknowledged).toBeLessThan(backlog);
   pass(300);
   await expect.poll(() => second.acknowledged, patient).toBe(backlog);
@@ -143,7 +143,7 @@ test('a process that keeps the database busy counts as somebody', async () => {
   const sent = await other.transaction(async (tx) => {
     await tx.query('select 1');
     const begun = sendBacklog(device);
-    await expect.poll(() => waits(running), patient).toBe(1);
+    await expect.poll(() => waits(running), patient).toBeGreaterThan(0);
     return begun;
   });
   expect(sent.acknowledged).toBeLessThan(backlog);
@@ -158,15 +158,17 @@ test('with mqtt.catchUp off it is held to its rates always; they are one for MQT
   const registration = await register(app);
   const device = await connect(registration);
   const sent = sendBacklog(device);
-  await expect.poll(() => waits(running), patient).toBe(1);
+  await expect.poll(() => waits(running), patient).toBeGreaterThan(0);
+  const before = await waits(running);
   const { deviceAuthUuid: uuid, deviceAuthToken: token } = registration;
   const url = `${service.url}/devices/${uuid}/up/measurements`;
   const overHttp = send(url, 'POST', { sId: '0x02', val: 7, ts: Date.now() }, token);
-  await expect.poll(() => waits(running), patient).toBe(2);
-  expect(sent.acknowledged).toBeLessThan(backlog);
-  expect(await metric(running, 'device_beyond_rates_total')).toBe(0);
   let isAnswered = false;
   void overHttp.then(() => (isAnswered = true));
+  await expect.poll(() => waits(running), patient).toBeGreaterThan(before);
+  expect(isAnswered).toBe(false);
+  expect(sent.acknowledged).toBeLessThan(backlog);
+  expect(await metric(running, 'device_beyond_rates_total')).toBe(0);
   const go = () => {
     pass(1_000);
     return sent.acknowledged === backlog && isAnswered;

@@ -46,7 +46,7 @@ export async function connectDevice(
     subscribe: async (topic) => void (await client.subscribeAsync(prefix + topic, { qos: 1 })),
     async receive(topic) {
       const find = () => received.findIndex((message) => message.topic === topic);
-      await expect.poll(find, { timeout: 5_000, interval: 10 }).not.toBe(-1);
+      await expect.poll(find, { timeout: 60_000, interval: 10 }).not.toBe(-1);
       return received.splice(find(), 1)[0]?.payload ?? {};
     },
     async end() {

@@ -63,7 +63,7 @@ it('beyond storedBytes measurements wait, unacknowledged, until the quota is rai
   };
   const countStored = async () =>
     (await database.db.query('select from measurement')).rowCount ?? 0;
-  await expect.poll(rejections, { timeout: 20_000 }).toEqual(['quota-exceeded']);
+  await expect.poll(rejections, { timeout: 60_000 }).toEqual(['quota-exceeded']);
   await other.publish('up/measurements', { sId: '0x01', val: 1 });
   expect([acknowledged, await countStored()]).toEqual([0, 1]);
 
@@ -111,7 +111,7 @@ it('beyond eventsPerSecond the devices of an account wait; nothing of it is left
     return Object.fromEntries(usage.map(({ quota, used }) => [quota, used]));
   };
   await expect
-    .poll(async () => (await used())['eventsPerDay'], { timeout: 30_000, interval: 200 })
+    .poll(async () => (await used())['eventsPerDay'], { timeout: 60_000, interval: 200 })
     .toBe(1_720);
   expect(await used()).toMatchObject({ eventsPerSecond: null, connections: 1, streams: 0 });
   expect(await countValues(busy, registration.deviceAuthUuid)).toBe(1_000);

@@ -91,7 +91,7 @@ async function live(url: string): Promise<string[]> {
   expect((await login()).status).toBe(503);
   expect((await ask('GET', '/v2/devices', undefined, token)).status).toBe(503);
   proxy.heal();
-  await expect.poll(async () => (await login()).status, { timeout: 20_000 }).toBe(200);
+  await expect.poll(async () => (await login()).status, { timeout: 60_000 }).toBe(200);
   return held;
 }
 

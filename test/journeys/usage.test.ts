@@ -35,7 +35,7 @@ it('an account sees what it uses; events beyond those of a day are counted, not 
     return Object.fromEntries(answer.usage.map(({ quota, ...rest }) => [quota, rest]));
   };
   await expect
-    .poll(async () => (await usage())['eventsPerDay'], { timeout: 30_000, interval: 200 })
+    .poll(async () => (await usage())['eventsPerDay'], { timeout: 60_000, interval: 200 })
     .toEqual({ limit: 2, used: 5, level: 'used-up' });
   expect(await usage()).toMatchObject({
     devices: { limit: 10_000, used: 1 },

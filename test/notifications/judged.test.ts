@@ -19,7 +19,7 @@ test.each([
   await db().query(change);
   await db().query(`update notification set kind = c.kind from contact c where c.id = contact_id`);
   await start();
-  await expect.poll(() => statesOf(owner), { timeout: 20_000 }).toEqual([['failed', reason]]);
+  await expect.poll(() => statesOf(owner), { timeout: 60_000 }).toEqual([['failed', reason]]);
   expect(receiver.received).toEqual([]);
 });
 

@@ -27,7 +27,7 @@ test('a host of webhooks that is down is one line, and one more at the end with 
     );
     return rows[0]?.n;
   };
-  await expect.poll(failed, { timeout: 30_000 }).toBe(30);
+  await expect.poll(failed, { timeout: 60_000 }).toBe(30);
   const said = {
     event: 'notification.undelivered',
     via: 'webhook',

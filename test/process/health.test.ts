@@ -7,7 +7,7 @@ import { connectDevice } from '../journeys/device.ts';
 import { runProgram, type Running } from '../journeys/process.ts';
 
 /** For a program to start on a machine that is busy. */
-const patience = { timeout: 30_000 };
+const patience = { timeout: 60_000 };
 
 let database: TestDatabase;
 let proxy: Proxy;
@@ -125,7 +125,7 @@ describe('DRAIN_DELAY_MS', () => {
     await expect.poll(readiness, patience).toEqual(unready('shutting down'));
     // Within a second it still is the first one.
     const again = () => service.child.kill('SIGTERM') && service.child.exitCode;
-    await expect.poll(again, { timeout: 20_000, interval: 100 }).not.toBeNull();
+    await expect.poll(again, { timeout: 60_000, interval: 100 }).not.toBeNull();
     expect(await service.ended()).toBe(1);
   });
 });

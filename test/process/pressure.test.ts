@@ -35,7 +35,7 @@ async function ask(): Promise<Answer> {
   return answer;
 }
 
-const patience = { timeout: 30_000 };
+const patience = { timeout: 60_000 };
 
 test('memory is short while too much is held, and until clearly less is', async () => {
   child.send('hold');

@@ -110,7 +110,7 @@ async function publishOn(url: string, mqttPort: number) {
       () => undefined,
     );
   publishNext();
-  await expect.poll(() => acknowledged.length, { timeout: 20_000 }).toBeGreaterThan(20);
+  await expect.poll(() => acknowledged.length, { timeout: 60_000 }).toBeGreaterThan(20);
   const closed = new Promise<void>((resolve) => client.once('close', () => resolve()));
   /** All acknowledgements that it will ever get. */
   const getAcknowledged = async () => {

@@ -47,7 +47,7 @@ describe.each(longOnly(['a server']))('%s that only reads', () => {
           const { rows } = await sql.query('select sender_port from pg_stat_wal_receiver');
           expect(rows).toEqual([{ sender_port: primary.port }]);
         }),
-      { timeout: 30_000, interval: 200 },
+      { timeout: 60_000, interval: 200 },
     );
     expect(await refusedLine({ DATABASE_URL: standby.url() })).toBe(said);
   });

@@ -180,18 +180,18 @@ describe.skipIf(!canOpenRedis)('who is there', () => {
     expect(await get()).toMatchObject({ presence: 'offline', transport: 'mqtt' });
     // A poll is written at once; a message within half a minute.
     const poll = pollOf(registration, 60);
-    await expect.poll(get, { timeout: 10_000 }).toMatchObject({ presence: 'online' });
+    await expect.poll(get, { timeout: 60_000 }).toMatchObject({ presence: 'online' });
     poll.leave();
     await expect(poll.answer).rejects.toThrow('aborted');
     await expect
-      .poll(get, { timeout: 10_000 })
+      .poll(get, { timeout: 60_000 })
       .toMatchObject({ presence: 'intermittent', transport: 'http', protocol: 'mqtt' });
     const device = await connectDevice(registration);
     await expect
-      .poll(get, { timeout: 10_000 })
+      .poll(get, { timeout: 60_000 })
       .toMatchObject({ presence: 'online', transport: 'mqtt' });
     await device.end();
-    await expect.poll(get, { timeout: 10_000 }).toMatchObject({ presence: 'offline' });
+    await expect.poll(get, { timeout: 60_000 }).toMatchObject({ presence: 'offline' });
   });
 
   test('a process that stops says that its devices are gone', async () => {
@@ -204,7 +204,7 @@ describe.skipIf(!canOpenRedis)('who is there', () => {
     // Told of the device, or to ask again.
     await expect
       .poll(() => [...stream.named('device'), ...stream.named('devices')].length, {
-        timeout: 10_000,
+        timeout: 60_000,
       })
       .toBeGreaterThan(0);
     await device.end();

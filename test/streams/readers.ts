@@ -28,7 +28,7 @@ export async function openStream(
     (named('measurement') as Measured[]).map(({ sId, val }): [string, unknown] => [sId, val]);
   const untilNamed = async (name: string, count: number) => {
     await expect
-      .poll(() => named(name).length, { timeout: 10_000, interval: 5 })
+      .poll(() => named(name).length, { timeout: 60_000, interval: 5 })
       .toBeGreaterThanOrEqual(count);
     return named(name);
   };

@@ -49,7 +49,7 @@ async function spawnReady(program: string, args: string[], port: number): Promis
   child.stderr.on('data', (chunk) => (output = (output + String(chunk)).slice(-4_000)));
   const failed = once(child, 'error').then(([error]) => Promise.reject(error as Error));
   failed.catch(() => undefined);
-  const deadline = Date.now() + 10_000;
+  const deadline = Date.now() + 60_000;
   while (!(await Promise.race([accepts(port), failed]))) {
     if (child.exitCode !== null) throw new Error(`${program} ended: ${output}`);
     if (Date.now() > deadline) throw new Error(`${program} does not listen: ${output}`);

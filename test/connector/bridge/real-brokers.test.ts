@@ -28,7 +28,7 @@ function run(address: Parameters<typeof prepareBridge>[0]): TestBridge {
 }
 
 async function expectLine(bridge: TestBridge, reason: string, message: RegExp): Promise<void> {
-  await expect.poll(() => bridge.lines.length, { timeout: 20_000 }).toBeGreaterThan(0);
+  await expect.poll(() => bridge.lines.length, { timeout: 60_000 }).toBeGreaterThan(0);
   expect(bridge.lines).toEqual([
     expect.objectContaining({ reason, message: expect.stringMatching(message) }),
   ]);
@@ -49,7 +49,7 @@ describe.skipIf(!hasMosquitto)('Mosquitto', () => {
     expect(JSON.stringify(bridge.lines)).not.toContain('right');
     setPassword('right');
     process.kill(broker.pid(), 'SIGHUP');
-    await expect.poll(() => bridge.status.read().isConnected, { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => bridge.status.read().isConnected, { timeout: 60_000 }).toBe(true);
     expect(bridge.lines.map(({ level }) => level)).toEqual(['error', 'info']);
   });
 
@@ -91,7 +91,7 @@ describe.skipIf(!hasMosquitto)('Mosquitto', () => {
       const { url, ca } = await startTls('IP:127.0.0.1');
       await expectLine(run({ url }), 'certificate', /signed by nobody .* set broker\.caFile/);
       const trusting = run({ url, ca });
-      await expect.poll(() => trusting.status.read().isConnected, { timeout: 20_000 }).toBe(true);
+      await expect.poll(() => trusting.status.read().isConnected, { timeout: 60_000 }).toBe(true);
     });
 
     test('with a certificate for another name', async () => {

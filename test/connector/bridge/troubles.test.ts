@@ -100,10 +100,10 @@ describe.concurrent('a broker that', () => {
     ],
   ] as [string, Answer, string, RegExp][])(
     '%s is named in one line, however often it is tried',
-    { timeout: 30_000 },
+    { timeout: 60_000 },
     async ([, answer, reason, message], { onTestFinished: onEnd, expect }) => {
       const { broker, bridge } = await meet(onEnd, answer);
-      await expect.poll(() => broker.connects.length, { timeout: 20_000 }).toBeGreaterThan(2);
+      await expect.poll(() => broker.connects.length, { timeout: 60_000 }).toBeGreaterThan(2);
       await expectOneLine(bridge, reason, message);
     },
   );
@@ -118,7 +118,7 @@ describe.concurrent('a broker that', () => {
 
   test('never answers is named', async ({ onTestFinished: onEnd, expect }) => {
     const { bridge } = await meet(onEnd, () => undefined);
-    await expect.poll(() => bridge.lines.length, { timeout: 20_000 }).toBe(1);
+    await expect.poll(() => bridge.lines.length, { timeout: 60_000 }).toBe(1);
     await expectOneLine(bridge, 'no-answer', /does not answer/);
   });
 
@@ -131,9 +131,9 @@ describe.concurrent('a broker that', () => {
     });
     await expect.poll(() => bridge.status.read().isConnected).toBe(true);
     isSilent = true;
-    await expect.poll(() => bridge.status.read().reason, { timeout: 20_000 }).toBe('no-answer');
+    await expect.poll(() => bridge.status.read().reason, { timeout: 60_000 }).toBe('no-answer');
     isSilent = false;
-    await expect.poll(() => bridge.status.read().isConnected, { timeout: 20_000 }).toBe(true);
+    await expect.poll(() => bridge.status.read().isConnected, { timeout: 60_000 }).toBe(true);
     expect(broker.connects.length).toBeGreaterThan(1);
     expect(bridge.lines.map(({ message }) => message)).toEqual([
       'The broker is connected.',
@@ -154,11 +154,11 @@ test('a connection that comes and goes is said once, and then what it came to', 
   const bridge = prepareBridge({ url: broker.url }, 2_500);
   onEnd(bridge.close);
   bridge.start();
-  await expect.poll(() => broker.connects.length, { timeout: 20_000 }).toBeGreaterThan(3);
+  await expect.poll(() => broker.connects.length, { timeout: 60_000 }).toBeGreaterThan(3);
   const said = () => bridge.lines.map(({ reason, message }) => reason ?? message);
   expect(said()).toEqual(['The broker is connected.', 'session-taken']);
   stays = true;
   await expect
-    .poll(said, { timeout: 20_000 })
+    .poll(said, { timeout: 60_000 })
     .toEqual(['The broker is connected.', 'session-taken', 'The broker is connected.']);
 });

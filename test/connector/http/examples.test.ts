@@ -27,7 +27,7 @@ describe.skipIf(findProgram('curl') === null)('curl', () => {
   test('there are commands to copy', () => expect(commands.length).toBeGreaterThan(1));
 
   test.each(commands)('%s', async (command) => {
-    await run('sh', ['-c', command], { env, timeout: 15_000 });
+    await run('sh', ['-c', command], { env, timeout: 60_000 });
     expect(world.store.stored).toHaveLength(1);
     expect(world.store.stored[0]?.uplink.rejections).toEqual([]);
   });

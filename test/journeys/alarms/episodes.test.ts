@@ -44,7 +44,7 @@ it('values of 8.1 and 7.9 in turn with keepMs of ten minutes: one alarm, one rin
   timeline.advance(11 * minuteMs);
   const states = async () =>
     (await account.alarms()).map(({ state, closedBy }) => [state, closedBy]);
-  await expect.poll(states, { timeout: 20_000 }).toEqual([['closed', 'cleared']]);
+  await expect.poll(states, { timeout: 60_000 }).toEqual([['closed', 'cleared']]);
   expect(account.told()).toHaveLength(1);
 });
 
@@ -111,7 +111,7 @@ it.each(['before', 'after'])(
     await account.toldOf('alarm.opened', 2);
     expect(account.told()).toHaveLength(2);
     const open = async () => (await account.alarms('?state=open')).length;
-    await expect.poll(open, { timeout: 20_000 }).toBe(0);
+    await expect.poll(open, { timeout: 60_000 }).toBe(0);
   },
 );
 
@@ -136,6 +136,6 @@ it('a new profile, a sense taken out, the device removed: the alarm closes, or g
   await account.app.call('DELETE', `/v2/devices/${third.uuid}`);
   const found = async () =>
     (await account.alarms()).map(({ state, closedBy }) => closedBy ?? state).toSorted();
-  await expect.poll(found, { timeout: 20_000 }).toEqual(['configuration', 'open', 'profile']);
+  await expect.poll(found, { timeout: 60_000 }).toEqual(['configuration', 'open', 'profile']);
   await account.toldOf('alarm.opened', 4);
 });

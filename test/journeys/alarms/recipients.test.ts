@@ -34,7 +34,7 @@ it.each([
     await account.app.call(method, path, body);
     // Nothing here sends push messages.
     await expect
-      .poll(async () => (await alarmOf(account))?.notNotified, { timeout: 20_000 })
+      .poll(async () => (await alarmOf(account))?.notNotified, { timeout: 60_000 })
       .toBe('not-configured');
   },
 );
@@ -97,13 +97,13 @@ it('every provider refuses: taken back, and told again later, with growing pause
   const sensor = await account.addDevice([purposeOf([warm(1)])]);
   await sensor.measure({ val: 9 });
   const told = async () => (await alarmOf(account))?.told;
-  await expect.poll(told, { timeout: 20_000 }).toBe('withdrawn');
+  await expect.poll(told, { timeout: 60_000 }).toBe('withdrawn');
   timeline.advance(61_000);
-  await expect.poll(() => account.told().length, { timeout: 20_000 }).toBe(2);
-  await expect.poll(told, { timeout: 20_000 }).toBe('withdrawn');
+  await expect.poll(() => account.told().length, { timeout: 60_000 }).toBe(2);
+  await expect.poll(told, { timeout: 60_000 }).toBe('withdrawn');
   isRefusing = false;
   timeline.advance(5 * minuteMs + 1_000);
-  await expect.poll(told, { timeout: 20_000 }).toBe('told');
+  await expect.poll(told, { timeout: 60_000 }).toBe('told');
   expect(account.told()).toHaveLength(3);
   type Usage = { usage: { quota: string; used: number | null }[] };
   const { usage } = await account.app.call<Usage>('GET', '/v2/accounts/usage');

@@ -21,17 +21,17 @@ it('two senses silent, one speaks once and falls silent again: two rings of it, 
     [purposeOf([silent(1, '0x01', 2_000), silent(2, '0x02', 2_000)])],
     ['0x01', '0x02'],
   );
+  const rings = (evId: number) => account.told().filter(({ data }) => data.evId === evId).length;
+  const open = async () => (await account.alarms('?state=open')).length;
   await sensor.measure({ val: 1 }, { sId: '0x02', val: 1 });
   await account.toldOf('alarm.opened', 2);
-  expect(await account.alarms('?state=open')).toHaveLength(2);
+  // On a slow machine both may have been silent before they spoke, too.
+  await expect.poll(open, { timeout: 60_000 }).toBe(2);
+  await expect.poll(() => Math.min(rings(1), rings(2))).toBeGreaterThan(0);
+  const before = [rings(1), rings(2)];
   await sensor.measure({ val: 1 });
-  await account.toldOf('alarm.opened', 3);
-  expect(
-    account
-      .told()
-      .map(({ data }) => data.evId)
-      .toSorted(),
-  ).toEqual([1, 1, 2]);
+  await expect.poll(() => rings(1)).toBe((before[0] ?? 0) + 1);
+  expect(rings(2)).toBe(before[1]);
 });
 
 it('a device that never says anything is noticed, counted from its installation', async () => {
@@ -59,8 +59,8 @@ it('a silent sense whose first announcement failed is told again', async () => {
   const account = await timeline.openAccount(() => ({ status: isRefusing ? 410 : 204 }));
   await account.addDevice([purposeOf([silent(1, '0x01', 1_000)])]);
   const told = async () => (await account.alarms())[0]?.told;
-  await expect.poll(told, { timeout: 20_000 }).toBe('withdrawn');
+  await expect.poll(told, { timeout: 60_000 }).toBe('withdrawn');
   isRefusing = false;
   timeline.advance(61_000);
-  await expect.poll(told, { timeout: 20_000 }).toBe('told');
+  await expect.poll(told, { timeout: 60_000 }).toBe('told');
 });

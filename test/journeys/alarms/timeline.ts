@@ -136,7 +136,7 @@ async function openAccount(
     told,
     async toldOf(type, count) {
       const ofType = () => told().filter((one) => one.type === type);
-      await expect.poll(() => ofType().length, { timeout: 20_000 }).toBeGreaterThanOrEqual(count);
+      await expect.poll(() => ofType().length, { timeout: 60_000 }).toBeGreaterThanOrEqual(count);
       return ofType();
     },
     useWebhook: () => put([{ url: hooks.url }]),

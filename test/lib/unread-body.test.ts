@@ -1,0 +1,74 @@
+import { createServer, type IncomingMessage, type Server } from 'node:http';
+import { connect, type AddressInfo, type Socket } from 'node:net';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { dropUnreadBody } from '../../src/lib/unread-body.ts';
+
+const mebibyte = 1_048_576;
+/** What Node reads of a request before anybody has asked for its body. */
+const readAhead = 262_144;
+
+let server: Server;
+let requests: IncomingMessage[];
+let clients: Socket[];
+let over: IncomingMessage[];
+
+beforeEach(async () => {
+  // Seconds pass when the test says so.
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  [requests, clients, over] = [[], [], []];
+  server = createServer((request) => {
+    requests.push(request);
+    const address = String(request.headers['x-address']);
+    void dropUnreadBody(request, address).then(() => over.push(request));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+});
+afterEach(() => {
+  vi.advanceTimersByTime(1_000);
+  vi.useRealTimers();
+  for (const client of clients) client.destroy();
+  server.close();
+});
+
+function send(count: number, bytes: number, address: string): void {
+  const { port } = server.address() as AddressInfo;
+  for (let n = 0; n < count; n += 1) {
+    const client = connect(port, '127.0.0.1').on('error', () => undefined);
+    client.write(`POST / HTTP/1.1\r\nHost: x\r\nX-Address: ${address}\r\n`);
+    client.write(`Content-Length: ${bytes}\r\n\r\n`);
+    client.write(Buffer.alloc(bytes));
+    clients.push(client);
+  }
+}
+
+const bytesRead = () => requests.map(({ socket }) => socket.bytesRead).toSorted((a, b) => b - a);
+
+test('of one network 4 MiB are read in a second, and of all 16 MiB', async () => {
+  send(20, mebibyte, '192.0.2.1');
+  await expect.poll(() => requests.length).toBe(20);
+  await expect.poll(() => over.length).toBe(4);
+  send(20, mebibyte, '2001:db8::1');
+  send(20, mebibyte, '2001:db8::2');
+  await expect.poll(() => over.length).toBe(8);
+  for (const n of [3, 4, 5]) send(5, mebibyte, `192.0.2.${n}`);
+  await expect.poll(() => requests.length).toBe(75);
+  await expect.poll(() => over.length).toBe(16);
+  for (const bytes of bytesRead().slice(16)) expect(bytes).toBeLessThan(readAhead);
+});
+
+test('what is not read is answered after a second, and then more is read', async () => {
+  send(6, mebibyte, '192.0.2.9');
+  await expect.poll(() => requests.length).toBe(6);
+  await expect.poll(() => over.length).toBe(4);
+  vi.advanceTimersByTime(1_000);
+  await expect.poll(() => over.length).toBe(6);
+  send(4, mebibyte, '192.0.2.9');
+  await expect.poll(() => over.length).toBe(10);
+});
+
+test('small bodies are read whatever else there is', async () => {
+  send(5, mebibyte, '192.0.2.8');
+  await expect.poll(() => over.length).toBe(4);
+  send(30, 16_384, '192.0.2.8');
+  await expect.poll(() => over.length).toBe(34);
+});
