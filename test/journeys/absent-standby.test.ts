@@ -266,8 +266,10 @@ describe.each(kinds)('while $kind has no synchronous standby', ({ timescaledb, t
       if (last === undefined) await standby.requireStandby();
       const waiting = await standby.watchCommit(told);
       let first: Promise<unknown> = Promise.resolve();
-      const begin = () => (first = act().catch(() => undefined));
-      if (last === undefined) void begin();
+      const begin = () => {
+        first = act().catch(() => undefined);
+      };
+      if (last === undefined) begin();
       else await standby.requireStandbyAt(last, begin);
       await waiting();
       // What ended with the server is over; what the service tries again goes on, and what is sent again waits behind it.
