@@ -3,6 +3,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 export type Request = {
   method?: string;
   token?: string | null;
+  /** The console's cookie, as `Cookie` has it. */
+  cookie?: string;
+  /** The `Idempotency-Key`. */
+  key?: string;
   body?: unknown;
   accept?: string | undefined;
 };
@@ -10,14 +14,16 @@ export type Request = {
 /** What came back. `next`: the path of the next page, where the answer names one. */
 export type Reply = { status: number; body: unknown; next: string | null };
 
-/** Members of an answer's outermost object that are of the moment at which it was given. */
-const volatile = ['timestamp', 'requestId'];
+/** Members of an answer's outermost object that belong to the moment at which it was given, or to the program. */
+const volatile = ['timestamp', 'requestId', 'version'];
 
 /** Sends a request; JSON comes back parsed and without what is volatile, anything else as text. */
 export async function ask(url: string, path: string, request: Request = {}): Promise<Reply> {
-  const { method = 'GET', token, body, accept } = request;
+  const { method = 'GET', token, cookie, key, body, accept } = request;
   const headers: Record<string, string> = {};
   if (token) headers['Authorization'] = `Bearer ${token}`;
+  if (cookie) headers['Cookie'] = cookie;
+  if (key) headers['Idempotency-Key'] = key;
   if (accept) headers['Accept'] = accept;
   if (body !== undefined) headers['Content-Type'] = 'application/json';
   const response = await fetch(url + path, {
@@ -27,7 +33,8 @@ export async function ask(url: string, path: string, request: Request = {}): Pro
   });
   const text = await response.text();
   const link = /<([^>]+)>; rel="next"/.exec(response.headers.get('link') ?? '');
-  const isJson = response.headers.get('content-type')?.includes('json') === true;
+  const type = response.headers.get('content-type') ?? '';
+  const isJson = type.includes('json') && !type.includes('ndjson');
   return {
     status: response.status,
     body: isJson ? withoutVolatile(JSON.parse(text)) : text,

@@ -1,15 +1,16 @@
 import { expect } from 'vitest';
 import { ask } from './ask.ts';
-import type { Answer, Fixture } from './fixture.ts';
+import { openWith, type Answer, type Fixture } from './fixture.ts';
 
 /** Asks again what an earlier version was asked, and expects each answer to be the same. */
 export async function compareAnswers(url: string, fixture: Fixture): Promise<void> {
-  const tokens = new Map(fixture.accounts.map(({ email, token }) => [email, token]));
+  const accounts = new Map(fixture.accounts.map((account) => [account.email, account]));
   expect(fixture.answers.length).toBeGreaterThan(100);
   for (const recorded of fixture.answers) {
-    const { account, path, accept } = recorded;
-    const token = account === null ? null : tokens.get(account);
-    const { status, body } = await ask(url, path, { token, accept });
+    const { account: email, opener, path, accept } = recorded;
+    const account = accounts.get(email ?? '');
+    const opened = account === undefined ? {} : openWith(account, opener);
+    const { status, body } = await ask(url, path, { ...opened, accept });
     const answered = comparable({ ...recorded, status, body: withoutNewEntries(recorded, body) });
     const expected = path === usagePath ? expectUsage(recorded) : comparable(recorded);
     expect(answered).toEqual({ ...expected, body: withMore(expected.body) });
@@ -25,12 +26,18 @@ function withMore(expected: unknown): unknown {
   return expect.objectContaining(Object.fromEntries(members) as Record<string, unknown>);
 }
 
-/** To ask is to use the session. */
+/** Without what the comparison itself changes: to ask is to use the session, and while nobody listens no device is silent. */
 function comparable(answer: Answer): Answer {
-  const text = JSON.stringify(answer, (key, value: unknown) =>
-    key === 'lastUsedTs' ? null : value,
-  );
+  const text = JSON.stringify(answer, (key, value: unknown) => {
+    if (key === 'lastUsedTs') return null;
+    return isSilence(value) ? { ...value, dueTs: null } : value;
+  });
   return JSON.parse(text) as Answer;
+}
+
+/** A cause of an evaluation that waits until nothing was heard for so long. */
+function isSilence(value: unknown): value is { noneForMs: number; dueTs: number } {
+  return typeof value === 'object' && value !== null && 'noneForMs' in value && 'dueTs' in value;
 }
 
 type Audit = { entries: { auditId: string; kind: string; by: string }[] };

@@ -1,11 +1,16 @@
 import { readdirSync } from 'node:fs';
-import { mkdir, readFile, writeFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+
+/** What opens an account's routes: the token of a session, the cookie of the console's, or an API key. */
+export type Opener = 'token' | 'cookie' | 'key';
 
 /** What was asked of a version, and what it answered. */
 export type Answer = {
-  /** E-mail address of the account whose token was sent; null for none. */
+  /** E-mail address of the account that asked; null: nobody was logged in. */
   account: string | null;
+  /** What the account showed; absent: its token. */
+  opener?: Opener;
   path: string;
   accept?: string;
   status: number;
@@ -21,7 +26,14 @@ export type AccountKeys = {
   token: string;
   /** Of a login by /v1, good for one refresh. */
   pair: { token: string; refreshToken: string };
+  /** Of the console's session. Absent before 0.4.0, as what follows. */
+  cookie?: string;
+  /** An API key that is confined to a label. */
+  key?: string;
 };
+
+/** A request that made something, the `Idempotency-Key` that it was sent with, and the answer. */
+export type Made = { account: string; path: string; body: object; key: string; answer: object };
 
 /** A device, and with which tokens it is let in and with which it is not. */
 export type DeviceKeys = { uuid: string; opens: string[]; refused: string[] };
@@ -42,6 +54,8 @@ export type Fixture = {
   next: { account: string; uuid: string; measurements: Next[]; state: object };
   /** Notifications that waited for somebody to take them. */
   queued: { account: string; uuid: string; notificationIds: number[] };
+  /** Answered alike when they are sent again. Absent before 0.4.0. */
+  made?: Made[];
   /** Devices whose next subscription is answered with this profile. */
   waiting: { uuid: string; pId: string }[];
   answers: Answer[];
@@ -55,8 +69,10 @@ export function listFixtures(): string[] {
 }
 
 /** Where the parts of a version's fixture are. */
-export function filesOf(version: string) {
-  const dir = join(fixturesDir, version);
+export const filesOf = (version: string) => filesIn(join(fixturesDir, version));
+
+/** Where the parts of a fixture are that is in a directory of its own. */
+export function filesIn(dir: string) {
   return {
     dir,
     /** A backup as `npm run backup` makes it, packed. */
@@ -67,14 +83,24 @@ export function filesOf(version: string) {
   };
 }
 
-export async function readFixture(version: string): Promise<Fixture> {
-  return JSON.parse(await readFile(filesOf(version).answers, 'utf8')) as Fixture;
+export const readFixture = (version: string) => readFixtureIn(filesOf(version));
+
+export async function readFixtureIn({ answers }: { answers: string }): Promise<Fixture> {
+  return JSON.parse(await readFile(answers, 'utf8')) as Fixture;
+}
+
+/** The headers or the token that an account shows. Throws where it has none of the kind. */
+export function openWith(account: AccountKeys, opener: Opener = 'token') {
+  const { [opener]: secret } = account;
+  if (secret === undefined) throw new Error(`${account.email} has no ${opener}.`);
+  return opener === 'cookie' ? { cookie: secret } : { token: secret };
 }
 
 /** One line an answer, so that a person finds one and a difference is short. */
-export async function writeFixture({ answers, ...rest }: Fixture): Promise<void> {
-  const { dir, answers: file } = filesOf(rest.version);
-  await mkdir(dir, { recursive: true });
+export async function writeFixture(
+  { answers, ...rest }: Fixture,
+  { answers: file }: { answers: string },
+): Promise<void> {
   const head = JSON.stringify(rest, null, 2).replace(/\n\}$/, '');
   const lines = answers.map((answer) => JSON.stringify(answer)).join(',\n');
   await writeFile(file, `${head},\n  "answers": [\n${lines}\n]}\n`);

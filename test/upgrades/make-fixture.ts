@@ -1,63 +1,75 @@
 import { execFile } from 'node:child_process';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { Client } from 'pg';
 import { readOptionsOrExit } from '../../src/cli/read-options.ts';
 import { version } from '../../src/version.ts';
-import { makeTemporaryDir } from '../support/cluster.ts';
 import { projectDir } from '../journeys/process.ts';
+import { makeTemporaryDir } from '../support/cluster.ts';
+import { startHookReceiver } from '../support/hook-receiver.ts';
+import { startMailServer } from '../support/smtp.ts';
 import { pack } from './archive.ts';
 import { embeddedIn } from './database.ts';
-import { filesOf, writeFixture, type Fixture } from './fixture.ts';
+import { filesIn, filesOf, writeFixture, type Fixture } from './fixture.ts';
 import { startProgram, writeConfig, type Program, type ProgramOptions } from './program.ts';
 import { startReceiver } from './receiver.ts';
 import { record } from './record.ts';
-import { dumpRows } from './rows.ts';
+import { dumpRows, expectRowsInEach } from './rows.ts';
 import { setScene, type Scene } from './scene/scene.ts';
 
 // Makes the fixture of the present version: an installation, what it answers, a backup of it, and its
 // rows as SQL. Later versions are tested with it, so it is made once, when the version is done.
 
-const usage = `Usage: npm run fixture
+const usage = `Usage: npm run fixture [-- --to DIRECTORY]
 
-Makes the fixture of ${version} in ${filesOf(version).dir}:
+Makes the fixture of ${version} in ${filesOf(version).dir}, or in DIRECTORY:
 an installation, what it answers, a backup of it, and its rows as SQL. One that is there is made again.`;
-readOptionsOrExit(usage, {}, () => null);
+const files = readOptionsOrExit(usage, { to: { type: 'string' } }, ({ to }) =>
+  to === undefined ? filesOf(version) : filesIn(resolve(to)),
+);
 
 const dir = makeTemporaryDir();
-const running: Program[] = [];
+const variables = { DATA_DIR: join(dir, 'data') };
+/** What is still to be stopped, the newest last. */
+const running: (() => Promise<unknown>)[] = [];
 try {
   await makeFixture();
 } finally {
-  await Promise.all(running.map((program) => program.stop()));
+  for (const stop of running.toReversed()) await stop();
   await rm(dir, { recursive: true, force: true });
 }
 
-async function start(options: ProgramOptions): Promise<Program> {
-  const program = await startProgram(options);
-  running.push(program);
+async function start(options: Omit<ProgramOptions, 'variables'>, more = {}): Promise<Program> {
+  const program = await startProgram({ ...options, variables: { ...variables, ...more } });
+  running.push(() => program.stop());
   return program;
 }
 
 async function makeFixture(): Promise<void> {
-  const files = filesOf(version);
-  const variables = { DATA_DIR: join(dir, 'data') };
   const receiver = await startReceiver();
+  const mail = await startMailServer();
+  running.push(() => mail.close());
+  const hooks = await startHookReceiver();
+  running.push(() => hooks.close());
   const configFile = await writeConfig(dir, receiver.url);
-  const whole = await start({ variables, configFile });
-  const scene = await setScene(whole, receiver);
-  await running.pop()?.stop();
+  // It ran before, and then nobody listened for two minutes.
+  await start({ configFile, clockBehindMs: 120_000 });
+  await running.pop()?.();
+  const whole = await start({ configFile }, { SMTP_URL: mail.url });
+  const scene = await setScene(whole, { receiver, mail, hooks, runAccount });
+  await running.pop()?.();
   // Only serves requests: nothing changes while it is looked at and copied.
-  const quiet = await start({ variables, configFile, role: 'api' });
+  const quiet = await start({ configFile, role: 'api' });
   const fixture = await takeAnswers(quiet.url, scene);
   const database = embeddedIn(variables.DATA_DIR);
   fixture.migrations = await database.run(listMigrations);
+  await database.run(expectRowsInEach);
   await mkdir(files.dir, { recursive: true });
   await writeFile(files.rows, await database.run(dumpRows));
-  await backUp(variables, join(dir, 'backup'));
+  await runTool('backup', join(dir, 'backup'));
   await pack(join(dir, 'backup'), files.backup);
-  await writeFixture(fixture);
+  await writeFixture(fixture, files);
   console.log(`Made ${files.dir}: ${fixture.answers.length} answers.`);
 }
 
@@ -67,11 +79,16 @@ async function takeAnswers(url: string, { pIds, ...scene }: Scene): Promise<Fixt
   return { version, recordedTs: Date.now(), migrations: [], ...scene, answers };
 }
 
-/** As a user makes one. */
-async function backUp(variables: Record<string, string>, to: string): Promise<void> {
+/** `npm run account -- …` beside the running service. */
+async function runAccount(...args: string[]): Promise<void> {
+  await runTool('account', ...args);
+}
+
+/** As an operator runs one. */
+async function runTool(name: 'account' | 'backup', ...args: string[]): Promise<void> {
   const env = { PATH: process.env['PATH'] ?? '', HOME: dir, ...variables };
   const options = { cwd: projectDir, env };
-  await promisify(execFile)(process.execPath, ['src/cli/backup.ts', to], options);
+  await promisify(execFile)(process.execPath, [`src/cli/${name}.ts`, ...args], options);
 }
 
 async function listMigrations(client: Client): Promise<string[]> {

@@ -54,6 +54,18 @@ describe.each(cases)('an installation of $version, from $kind', ({ fixture, kind
     program = await start();
   });
 
+  it('answers a repeated request as before, and makes nothing again', async () => {
+    const list = async (token: string) =>
+      Promise.all(['/v2/purposes', '/v2/jobs'].map((path) => call(program.url, path, { token })));
+    for (const { account, path, body, key, answer } of fixture.made ?? []) {
+      const { token } = keysOf(account);
+      const before = await list(token);
+      const request = { method: 'POST', token, body, key };
+      expect(await call(program.url, path, request)).toEqual(answer);
+      expect(await list(token)).toEqual(before);
+    }
+  });
+
   it('delivers what waited to be delivered', async () => {
     const { account, uuid, notificationIds } = fixture.queued;
     const path = `/v2/devices/${uuid}/notifications`;

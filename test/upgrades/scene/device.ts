@@ -5,13 +5,23 @@ import type { DeviceKeys } from '../fixture.ts';
 /** The service that the scene is set on, and the account on it. */
 export type Site = { url: string; mqttPort: number; token: string };
 
+const namedAs: Record<string, object> = {
+  '0x01': { name: 'Temperature', unit: '°C', decimals: 1 },
+  '0x02': { name: 'Humidity', unit: '%', decimals: 0 },
+};
+
 const senses = ['0x01', '0x02', '0x03', '0x04', '0x05', '0x06', '0x07'].map((sId) =>
-  sId === '0x06' ? { sId } : { sId, min: -100, max: 100, minInterval: 1_000 },
+  sId === '0x06' ? { sId } : { sId, min: -100, max: 100, minInterval: 1_000, ...namedAs[sId] },
 );
 
 /** Registers a device with a sense for everything that the scene measures. */
-export async function registerDevice(site: Site, name: string): Promise<DeviceKeys> {
+export async function registerDevice(
+  site: Site,
+  name: string,
+  labels: string[] = [],
+): Promise<DeviceKeys> {
   const body = {
+    labels,
     device: { name, swName: 'probe', swVersion: '1.0', hwVersion: 'A', serial: `sn-${name}` },
     module: [{ moduleId: 'climate', moduleName: 'Climate', senses }],
   };

@@ -1,6 +1,7 @@
 import { call } from '../ask.ts';
 import type { DeviceKeys, Fixture } from '../fixture.ts';
 import { asDevice, install, registerDevice, type Site } from './device.ts';
+import { wideWindows } from './purposes.ts';
 
 /** Of each sense all that comes before the measurement that fires. */
 const collected = [
@@ -49,4 +50,14 @@ export async function collectEvidence(site: Site, purposeUuid: string): Promise<
   });
   if (state.stId !== 2) throw new Error(`Expected state 2, found ${JSON.stringify(state)}.`);
   return { device, pId, next: { uuid, measurements: firing, state: { puId: 1, stId: 3 } } };
+}
+
+/** A device whose evidence is long: what came after it was first written is beside it. */
+export async function collectMuch(site: Site): Promise<{ device: DeviceKeys; pId: string }> {
+  const device = await registerDevice(site, 'wide windows');
+  const pId = await install(site, [device.uuid], { purposes: [wideWindows] });
+  await asDevice(site, device, async ({ publish }) => {
+    for (const val of [10, 20, 30, 40, 50]) await publish('up/measurements', { sId: '0x07', val });
+  });
+  return { device, pId };
 }

@@ -6,8 +6,11 @@ import { bell } from './purposes.ts';
 
 type Outcome = { notificationId: number; state: string; error?: string };
 
-/** What became of ten, with a quota of six SMS: pushes have no driver here, and two SMS are one row. */
-const expected = { sent: 4, failed: 2, queued: 2, 'held-back': 1 };
+/**
+ * What became of ten, with a quota of six SMS. Two pushes, for which there is no driver, are one row that counts
+ * both; so are the two SMS beyond the quota.
+ */
+const expected = { sent: 4, failed: 1, queued: 2, 'held-back': 1 };
 
 /**
  * Notifications in every state. The receiver takes the first four texts and then goes away: two wait,
@@ -37,7 +40,7 @@ export async function notify(
   const outcomes = await until('what is queued tried', async () => {
     const all = await list();
     const tried = all.filter(({ state, error }) => state === 'queued' && error !== undefined);
-    return all.length === 9 && tried.length === expected.queued ? all : null;
+    return all.length === 8 && tried.length === expected.queued ? all : null;
   });
   for (const [state, count] of Object.entries(expected)) {
     const found = outcomes.filter((outcome) => outcome.state === state).length;

@@ -130,3 +130,62 @@ export const plain = (puId: number, name: string) => ({
   initStId: 1,
   states: [{ stId: 1, name: 'only', events: [] }],
 });
+
+const tooWarm = { isGt: 8 };
+
+/** An alarm of each of the first five senses, and one of silence. */
+export const coldRoom = {
+  puId: 9,
+  name: 'Cold room',
+  initStId: 1,
+  states: [
+    {
+      stId: 1,
+      name: 'watching',
+      events: [
+        ...['0x01', '0x02', '0x03', '0x04', '0x05'].map((sId, at) => ({
+          evId: at + 1,
+          name: `${sId} is too warm`,
+          eventLog: true,
+          actions: {
+            cloud: { sendPush: true },
+            ...(at === 0 && { display: { showText: 'WARM' } }),
+            repeatMs: 3_600_000,
+          },
+          causes: [{ sId, thresholds: tooWarm }],
+        })),
+        {
+          evId: 7,
+          name: 'silent for a month',
+          ...logged,
+          causes: [{ sId: '0x06', threshold: { noneForMs: 30 * 86_400_000 } }],
+        },
+      ],
+    },
+  ],
+};
+
+/** Evidence that is too long to be written as a whole each time: windows of a thousand outcomes. */
+export const wideWindows = {
+  puId: 11,
+  name: 'Wide windows',
+  initStId: 1,
+  states: [
+    {
+      stId: 1,
+      events: Array.from({ length: 40 }, (_, at) => ({
+        evId: at + 1,
+        name: `a thousand above ${at}`,
+        ...logged,
+        causes: [
+          {
+            sId: '0x07',
+            measurement: { count: 1_000 },
+            threshold: { count: 1_000 },
+            thresholds: { isGt: at },
+          },
+        ],
+      })),
+    },
+  ],
+};

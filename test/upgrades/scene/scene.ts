@@ -1,13 +1,17 @@
+import type { HookReceiver } from '../../support/hook-receiver.ts';
+import type { MailServer } from '../../support/smtp.ts';
 import { call } from '../ask.ts';
 import { isLetIn } from '../device.ts';
 import type { DeviceKeys, Fixture } from '../fixture.ts';
 import type { Program } from '../program.ts';
 import type { Receiver } from '../receiver.ts';
+import { askForLinks, beRefused, makeOnce, openDoors } from './access.ts';
 import { openAccount, storePurposes } from './accounts.ts';
 import { asDevice, registerDevice, rotateToken, type Site } from './device.ts';
-import { collectEvidence } from './evidence.ts';
+import { collectEvidence, collectMuch } from './evidence.ts';
 import { beRejected, evaluateItself, fillHistory } from './history.ts';
 import { notify } from './notifications.ts';
+import { addContacts, raiseAlarms } from './people.ts';
 import { setProfiles } from './profiles.ts';
 import { bell, greenhouse, plain } from './purposes.ts';
 
@@ -15,8 +19,17 @@ export type Scene = Omit<Fixture, 'version' | 'recordedTs' | 'migrations' | 'ans
   pIds: string[];
 };
 
+/** What stands around the service, and the operator's `npm run account`. */
+export type Around = {
+  receiver: Receiver;
+  mail: MailServer;
+  hooks: HookReceiver;
+  runAccount: (...args: string[]) => Promise<void>;
+};
+
 /** Makes a small but complete installation, through the public interfaces only. */
-export async function setScene(program: Program, receiver: Receiver): Promise<Scene> {
+export async function setScene(program: Program, around: Around): Promise<Scene> {
+  const { receiver, mail, hooks, runAccount } = around;
   const { url, mqttPort } = program;
   const nowTs = Date.now();
   const ann = await openAccount(url, {
@@ -29,24 +42,34 @@ export async function setScene(program: Program, receiver: Receiver): Promise<Sc
   const purposeUuids = await storePurposes(url, ann.token, [greenhouse, bell, plain(8, 'Eighth')]);
   const profiles = await setProfiles(site, purposeUuids);
   const evidence = await collectEvidence(site, purposeUuids[0] ?? '');
+  const wide = await collectMuch(site);
   const own = await evaluateItself(site, nowTs);
   const tokens = await changeTokens(site);
   const history = await fillHistory(site, nowTs);
   const rejected = await beRejected(site, nowTs);
   const ringing = await notify({ ...site, token: bob.token }, receiver);
   const gone = await removeDevice(site);
+  await addContacts(site, mail, hooks);
+  const alarms = await raiseAlarms(site, nowTs);
+  const made = await makeOnce(site, ann.email, [history, rejected]);
+  await beRefused(site, history, gone);
+  await askForLinks(url, mail, bob);
+  await runAccount('quota', bob.email, 'devices', '500');
   return {
-    accounts: [ann, bob],
+    accounts: [await openDoors(url, ann), bob],
     devices: [
       ...profiles.devices,
       evidence.device,
+      wide.device,
       own.device,
       ...tokens,
       history,
       rejected,
       ringing.device,
+      ...alarms.devices,
       gone,
     ],
+    made,
     next: { account: ann.email, ...evidence.next },
     queued: {
       account: bob.email,
@@ -54,7 +77,7 @@ export async function setScene(program: Program, receiver: Receiver): Promise<Sc
       notificationIds: ringing.notificationIds,
     },
     waiting: profiles.waiting,
-    pIds: [...profiles.pIds, evidence.pId, own.pId, ringing.pId],
+    pIds: [...profiles.pIds, evidence.pId, wide.pId, own.pId, ringing.pId, alarms.pId],
   };
 }
 
