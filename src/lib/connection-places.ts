@@ -50,9 +50,13 @@ const batchShare = 1 / 64;
  */
 const looksAtOnce = 512;
 
+/** A network with less than this part of what the largest one has is not why there is no place. */
+const blamedShare = 1 / 4;
+
 /**
  * The connections that a process may have open. When a listener has no place left, idle connections are closed, the oldest
- * first, at the address that has most of them. Strangers go before clients that are logged in. An IPv6 client may own a
+ * first, at the address that has most of them; where those that have many have no idle one, one of theirs that waits for its
+ * client goes before an idle one of whoever has few. Strangers go before clients that are logged in. An IPv6 client may own a
  * /64, a /56 or a /48: the search takes the largest /48, then the largest /56 in it, then the largest /64.
  */
 export class ConnectionPlaces {
@@ -137,11 +141,16 @@ export class ConnectionPlaces {
 
   #pick(listener: Listener, wanted: number): Leaf[] {
     const { strangers, known } = this.#clients[listener];
-    for (const clients of [strangers, known])
-      for (const isUrgent of [false, true]) {
-        const found = pick(clients, wanted, isUrgent);
-        if (found.length > 0) return found;
-      }
+    for (const clients of [strangers, known]) {
+      let largest = 0;
+      for (const { count } of clients.within.values()) largest = Math.max(largest, count);
+      const blamed = largest * blamedShare;
+      for (const least of [blamed, 0])
+        for (const isUrgent of [false, true]) {
+          const found = pick(clients, wanted, isUrgent, least);
+          if (found.length > 0) return found;
+        }
+    }
     return [];
   }
 }
@@ -170,8 +179,11 @@ function remove(root: Network, names: readonly string[], leaf: Leaf): void {
     if (path[index + 1]?.count === 0) path[index]?.within.delete(name);
 }
 
-/** At most so many that may go: of the largest network half of what it has at most, then of the next one. */
-function pick(network: Network, most: number, isUrgent: boolean): Leaf[] {
+/**
+ * At most so many that may go: of the largest network half of what it has at most, then of the next one, down to those that
+ * have `least`.
+ */
+function pick(network: Network, most: number, isUrgent: boolean, least = 0): Leaf[] {
   const found: Leaf[] = [];
   for (const leaf of network.leaves) {
     if (found.length >= most) return found;
@@ -179,7 +191,7 @@ function pick(network: Network, most: number, isUrgent: boolean): Leaf[] {
   }
   const largestFirst = [...network.within.values()].sort((a, b) => b.count - a.count);
   for (const smaller of largestFirst) {
-    if (found.length >= most) break;
+    if (found.length >= most || smaller.count < least) break;
     const half = Math.ceil(smaller.count / 2);
     found.push(...pick(smaller, Math.min(half, most - found.length), isUrgent));
   }

@@ -62,7 +62,13 @@ export async function judge(world: Witnessed): Promise<Verdict> {
       const seqs = new Set(stored.map(({ val }) => val));
       verdict.stored += stored.length;
       verdict.doubled += stored.length - seqs.size;
-      for (const seq of acknowledged[index] ?? []) if (!seqs.has(seq)) verdict.lost += 1;
+      const lost = [...(acknowledged[index] ?? [])].filter((seq) => !seqs.has(seq));
+      verdict.lost += lost.length;
+      if (lost.length > 0) {
+        const way = world.load.receipts.of(index) ? 'HTTP' : 'MQTT';
+        const rejections = await readRejections(client, uuid);
+        sayWrong([`device ${index}, ${way}: ${JSON.stringify({ lost, rejections })}`], 'lost');
+      }
       for (const { val, ts } of stored) {
         const given = measurementOf(world.load.startTs, val);
         if (val >= (sent[index] ?? 0) || ts !== given.ts) verdict.invented += 1;
@@ -111,9 +117,18 @@ async function readMeasurements(client: pg.Client, uuid: string): Promise<Stored
 }
 
 /** The first few of them, as a count alone would say too little. */
-function sayWrong(receipts: string[]): number {
-  for (const each of receipts.slice(0, 5)) process.stderr.write(`    wrong receipt: ${each}\n`);
+function sayWrong(receipts: string[], what = 'wrong receipt'): number {
+  for (const each of receipts.slice(0, 5)) process.stderr.write(`    ${what}: ${each}\n`);
   return receipts.length;
+}
+
+/** Whatever was acknowledged and refused: the reason that something is lost, if the service knows it. */
+async function readRejections(client: pg.Client, uuid: string): Promise<unknown[]> {
+  const { rows } = await client.query<{ r: unknown }>(
+    `select to_jsonb(r) as r from rejection r join device d on d.id = r.device_id where d.uuid = $1`,
+    [uuid],
+  );
+  return rows.map(({ r }) => r);
 }
 
 async function readEvents(client: pg.Client, uuid: string): Promise<string[]> {

@@ -58,6 +58,15 @@ describe('where all places are taken', () => {
     expect(namesOf()).toEqual(['10.0.0.1 2', '10.0.0.3 5', '10.0.0.4 6']);
   });
 
+  test('one that waits for its client makes way at an address that has many before an idle one of who has few', () => {
+    const { enter, namesOf } = startPlaces({ most: 6 });
+    for (let n = 0; n < 5; n += 1) enter('10.0.0.1', 'http', { isBusy: true, isWaitedFor: true });
+    enter('10.0.0.2');
+    expect(enter('10.0.0.3')).not.toBeNull();
+    expect(namesOf()).not.toContain('10.0.0.1 1');
+    expect(namesOf()).toContain('10.0.0.2 6');
+  });
+
   test('strangers make way before clients that are logged in, however many of these an address has', () => {
     const { enter, namesOf } = startPlaces({ most: 5 });
     for (let n = 0; n < 3; n += 1) enter('10.0.0.1')?.know();

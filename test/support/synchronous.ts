@@ -6,6 +6,8 @@ import { openClient, runOn } from './template.ts';
 export type WithoutStandby = {
   /** From now on no commit returns. */
   requireStandby(): Promise<void>;
+  /** The same once `act` wants to write the table: what it commits before that returns. */
+  requireStandbyAt(table: string, act: () => void): Promise<void>;
   /** Whoever waits for the standby is let go. */
   letGo(): Promise<void>;
   /**
@@ -13,9 +15,29 @@ export type WithoutStandby = {
    * or a statement with `text` in it.
    */
   watch(text?: string): Promise<() => Promise<void>>;
+  /**
+   * The same of a commit that is told from the service's own by what it did: the tables it wrote, sorted; `reads`, where
+   * it wrote none; `nothing`, where it touched none. `of` is a pattern of all of that.
+   */
+  watchCommit(of: string): Promise<() => Promise<void>>;
   /** Has what waits for the standby seen by everybody, as a crash does, without any standby having it. */
   crash(): Promise<void>;
 };
+
+/**
+ * What each commit did that waits since $1: by its locks, which it holds until it returns. With TimescaleDB it has those of
+ * its chunks too, which are in another schema; `account_activity` is counted along every few seconds.
+ */
+const waitingCommits = `
+  select coalesce(string_agg(distinct t.name, ' ' order by t.name) filter (where t.mode = 'RowExclusiveLock'),
+                  case when count(t.name) = 0 then 'nothing' else 'reads' end) as did
+    from pg_stat_activity a
+    left join (select l.pid, l.mode, l.relation::regclass::text as name
+                 from pg_locks l join pg_class c on c.oid = l.relation
+                where c.relkind in ('r', 'p')) t
+      on t.pid = a.pid and t.name <> 'account_activity' and position('.' in t.name) = 0
+   where a.wait_event = 'SyncRep' and a.query_start > $1
+   group by a.pid`;
 
 export function withoutStandby({ url, halt, start }: Cluster): WithoutStandby {
   const run = (sql: string, values: unknown[] = []) =>
@@ -46,28 +68,58 @@ export function withoutStandby({ url, halt, start }: Cluster): WithoutStandby {
     }
   }
 
+  const now = async () => (await run('select clock_timestamp()::text as now'))[0]?.['now'];
+
+  async function requireStandby(): Promise<void> {
+    await run(`alter system set synchronous_standby_names = 'absent'`);
+    await run('select pg_reload_conf()');
+    await expect.poll(waits).toBe(true);
+  }
+
   return {
-    async requireStandby() {
-      await run(`alter system set synchronous_standby_names = 'absent'`);
-      await run('select pg_reload_conf()');
-      await expect.poll(waits).toBe(true);
+    requireStandby,
+    async requireStandbyAt(table, act) {
+      const holder = openClient(url());
+      await holder.connect();
+      const findHeld = () =>
+        run('select from pg_locks where relation = to_regclass($1) and not granted', [table]);
+      try {
+        await holder.query(`begin; lock table ${table} in share mode`);
+        act();
+        await expect.poll(findHeld).not.toEqual([]);
+        await requireStandby();
+      } finally {
+        await holder.end();
+      }
     },
     async letGo() {
       await run('alter system reset synchronous_standby_names');
       await run('select pg_reload_conf()');
     },
     async watch(text = 'pg_logical_emit_message') {
-      const [now] = await run('select clock_timestamp()::text as since');
+      const since = await now();
       const countWaiting = async () => {
         const rows = await run(
           `select from pg_stat_activity
             where wait_event = 'SyncRep' and query_start > $1 and position($2 in query) > 0`,
-          [now?.['since'], text],
+          [since, text],
         );
         return rows.length;
       };
       return async () => {
         await expect.poll(countWaiting).toBeGreaterThan(0);
+      };
+    },
+    async watchCommit(of) {
+      const since = await now();
+      // All that waited: the service gives up what waits for long.
+      const seen = new Set<unknown>();
+      const look = async () => {
+        for (const { did } of await run(waitingCommits, [since])) seen.add(did);
+        return [...seen];
+      };
+      return async () => {
+        await expect.poll(look).toContainEqual(expect.stringMatching(`^${of}$`));
       };
     },
     async crash() {
