@@ -5,14 +5,14 @@ import { DomainError } from '../errors.ts';
 import { JoinedChunks } from '../lib/joined-chunks.ts';
 import { decodeUtf8 } from '../lib/json-text.ts';
 import { isPercentEncodedUtf8, isStorable, parseJsonBody } from './json.ts';
-import { parseListBody } from './list-body.ts';
+import { parseListBody, type ListBody } from './list-body.ts';
 import type { RequestState } from './request-info.ts';
-import type { Route } from './route.ts';
+import type { Auth } from './request.ts';
 
 const formType = 'application/x-www-form-urlencoded';
 
 /** What of a route says how its body is read. */
-type BodyOf = Pick<Route, 'auth' | 'admit' | 'isForm' | 'listBody'>;
+type BodyOf = { auth: Auth; admit?: unknown; isForm?: boolean; listBody?: ListBody };
 
 /** A JSON body, or a form where the route has `isForm`. Without a route: as one that needs a login. */
 export type BodyReader = (ctx: Context, of?: BodyOf) => Promise<unknown>;

@@ -10,6 +10,12 @@ export type Account = {
   key?: KeyRights;
 };
 
+/**
+ * How a route finds out who asks. `token`: a bearer token is asked for, and judged by the handler itself. `ticket`: the
+ * query's `ticket` says for whom it is opened.
+ */
+export type Auth = 'account' | 'token' | 'ticket' | 'none';
+
 /** What a handler may know of a request beside its parsed input, and headers it may add to the answer. */
 export type RequestInfo = {
   requestId: string;

@@ -7,14 +7,9 @@ import { parseInput, parseParams, refuseLargeInvalid, strictly } from './parse.t
 import type { ListBody } from './list-body.ts';
 import { eachTime, type Once } from './once.ts';
 import type { JsonText, Streamed } from './answer.ts';
-import type { Account, RequestInfo, Token } from './request.ts';
+import type { Account, Auth, RequestInfo, Token } from './request.ts';
 import type { Scope } from './scope.ts';
 
-/**
- * `token`: a bearer token is asked for, and judged by the handler itself. `ticket`: the query's `ticket` says
- * for whom it is opened.
- */
-export type Auth = 'account' | 'token' | 'ticket' | 'none';
 type AccountOf<A extends Auth> = {
   account: Account;
   token: Token;
