@@ -1,4 +1,4 @@
-import { rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, afterEach, describe, expect, it } from 'vitest';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
@@ -120,10 +120,13 @@ describe('the service on a machine with nothing else', () => {
   });
 
   it('comes up and stops in order when it is asked to stop while it still starts', async () => {
-    const early = start({ DATA_DIR: join(dir, 'early') });
+    // One of its own for each try: only the first start in it makes a database.
+    const early = start({ DATA_DIR: join(mkdtempSync(join(dir, 'early-')), 'data') });
     await early.printed(/"database\.created"/);
     expect(await end(early, 'SIGTERM')).toBe(0);
-    expect(messagesOf(early).slice(-2)).toEqual(['Ready.', 'Stopped.']);
+    const messages = messagesOf(early);
+    expect(messages).toContain('Ready.');
+    expect(messages.at(-1)).toBe('Stopped.');
   });
 });
 
