@@ -13,7 +13,7 @@ const run = isFull
   ? { seconds: 30, devices: 200, rate: 500, timescaledb: findTimescaleBinDir() !== null }
   : { seconds: 3, devices: 100, rate: 300, timescaledb: false };
 const tenSeconds = { seconds: 10, devices: 100, rate: 300, timescaledb: false };
-// A machine that is busy with others says nothing of times: `npm run oracle -- noisy` holds those. What must
+// A machine that is busy with others says nothing of times: the oracle holds those. What must
 // hold on any: nothing is lost, nobody is refused or left without an answer, memory and tables stay bounded.
 const leniency = { time: isFull ? 2 : Number.POSITIVE_INFINITY, memory: 1 };
 
