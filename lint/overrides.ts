@@ -4,7 +4,12 @@ import {
   clockImports,
   clockOverrides,
   clockProperties,
-  clockReadersOf,
+  clockReaders,
+  randomGlobals,
+  randomImports,
+  randomProperties,
+  randomReaders,
+  readersOf,
 } from './clocks.ts';
 import type { Room } from './room.ts';
 import { rooms } from './rooms.ts';
@@ -14,32 +19,48 @@ const impure = ['process', 'setTimeout', 'setInterval', 'setImmediate', 'fetch']
 const below = (path: string) => (path.endsWith('/') ? `${path}**` : path);
 
 function overridesOf(room: Room): OxlintOverride[] {
-  const readers = clockReadersOf(room.files);
-  const all = { files: [room.files], rules: rulesOf(room, true) };
-  return readers.length === 0 ? [all] : [all, { files: readers, rules: rulesOf(room, false) }];
+  const clocks = readersOf(clockReaders, room.files);
+  const chance = readersOf(randomReaders, room.files);
+  const overrides = [
+    { files: [room.files], rules: rulesOf(room, { time: true, chance: true }) },
+    { files: clocks, rules: rulesOf(room, { time: false, chance: true }) },
+    { files: chance, rules: rulesOf(room, { time: true, chance: false }) },
+    {
+      files: clocks.filter((file) => chance.includes(file)),
+      rules: rulesOf(room, { time: false, chance: false }),
+    },
+  ];
+  return overrides.filter(({ files }) => files.length > 0);
 }
 
-/** `isHanded`: the time, and what is random, arrive as arguments. */
+/** `handed`: what arrives as an argument. */
 function rulesOf(
-  { may, from = ['../'], not = [], only, why }: Room,
-  isHanded: boolean,
+  { may, from = ['../'], not = [], only, beside = ['./*.ts'], why }: Room,
+  handed: { time: boolean; chance: boolean },
 ): OxlintOverride['rules'] {
   const message = `${why} See lint/rooms.ts.`;
   const allowed = may.map((path) => `!${below(path)}`);
   const refused = only
-    ? ['*', '!./*.ts', ...only.map((library) => `!${library}`)]
+    ? ['*', ...[...beside, ...only].map((one) => `!${one}`)]
     : from.map((path) => below(path));
   const patterns: object[] = [{ group: [...refused, ...allowed], message }];
   if (not.length > 0) patterns.push({ group: not, message });
   const globals = only ? impure.map((name) => ({ name, message })) : [];
-  if (isHanded) {
+  const properties = [];
+  if (handed.time) {
     globals.push(...clockGlobals);
     patterns.push(...clockImports);
+    properties.push(...clockProperties);
+  }
+  if (handed.chance) {
+    globals.push(...randomGlobals.filter(({ name }) => !globals.some((one) => one.name === name)));
+    patterns.push(...randomImports);
+    properties.push(...randomProperties);
   }
   return {
     'no-restricted-imports': ['error', { patterns }],
     'no-restricted-globals': ['error', ...globals],
-    'no-restricted-properties': isHanded ? ['error', ...clockProperties] : 'off',
+    'no-restricted-properties': properties.length > 0 ? ['error', ...properties] : 'off',
   };
 }
 

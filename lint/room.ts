@@ -1,4 +1,4 @@
-/** A folder, and what its files may import: lint/rooms.ts. */
+/** A folder, or some files of one, and what they may import: lint/rooms.ts. */
 export type Room = {
   files: string;
   /** Folders and files that it may import, as its own files write them. */
@@ -9,5 +9,7 @@ export type Room = {
   not?: string[];
   /** It imports no other library than these: it is pure, and has no clock and no process. */
   only?: string[];
+  /** Of the files beside it a pure one imports these; all, where nothing is said. */
+  beside?: string[];
   why: string;
 };

@@ -5,7 +5,9 @@ export type StopBudget = {
 };
 
 export function createBudget(totalMs: number): StopBudget {
+  // oxlint-disable-next-line no-restricted-globals -- the end of a process is timed by the machine
   const endMs = performance.now() + totalMs;
+  // oxlint-disable-next-line no-restricted-globals -- the end of a process is timed by the machine
   return { share: (part) => Math.max(0, endMs - performance.now()) * part };
 }
 

@@ -25,8 +25,10 @@ const leastMs = 1_500;
  * StartError of one line, which never contains the password; one that may be there later, as one that `mayPass`.
  */
 export async function connectFirst(connectionString: string): Promise<pg.Client> {
+  // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for a server
   const startedMs = performance.now();
   await askWhoIsThere(connectionString);
+  // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for a server
   const leftMs = timeoutMs - (performance.now() - startedMs);
   const client = makeClient(connectionString, Math.max(leastMs, Math.round(leftMs)));
   // A lost connection fails the query under way; without a listener it would end the process too.

@@ -28,6 +28,7 @@ export async function withTablesLocked(
   work: () => Promise<void>,
   { log, patienceMs = 10_000 }: LockOptions,
 ): Promise<void> {
+  // oxlint-disable-next-line no-restricted-globals -- a migration waits for sessions of other processes
   const deadline = performance.now() + patienceMs;
   for (let late = 0; ;) {
     try {
@@ -43,6 +44,7 @@ export async function withTablesLocked(
     } catch (error) {
       await client.query('rollback');
       if (!isInTheWay(error)) throw error;
+      // oxlint-disable-next-line no-restricted-globals -- a migration waits for sessions of other processes
       if (performance.now() > deadline) {
         const left = await endHolders(client, tables, log);
         if (late++ === maxAttemptsAfterwards) throw stillHeld(left, error);

@@ -107,6 +107,7 @@ async function runMigration(
   dir: string,
   log: MigrationLog,
 ): Promise<void> {
+  // oxlint-disable-next-line no-restricted-globals -- how long a step took, for the log
   const sinceMs = performance.now();
   const warn = (text: string) =>
     log.warn(
@@ -134,6 +135,7 @@ async function runMigration(
     ],
   });
   if (done?.name !== name) throw new Error(`Expected to run ${name}, but ran ${done?.name}.`);
+  // oxlint-disable-next-line no-restricted-globals -- how long a step took, for the log
   const ms = performance.now() - sinceMs;
   if (ms > longStepMs)
     log.info(

@@ -33,6 +33,7 @@ const loggedPath = 256;
 /** The outermost step: every request gets an id, and every error becomes an answer here. */
 export function guard(deps: GuardDeps): Middleware {
   return async (ctx, next) => {
+    // oxlint-disable-next-line no-restricted-globals -- names each request, and measures how long it took
     const startedMs = performance.now();
     const peer = ctx.req.socket.remoteAddress ?? '';
     const state: RequestState = {
@@ -87,6 +88,7 @@ function answerError(deps: GuardDeps, ctx: Context, state: RequestState, error: 
 
 function finish(deps: GuardDeps, ctx: Context, state: RequestState, startedMs: number): void {
   const { method, status } = ctx;
+  // oxlint-disable-next-line no-restricted-globals -- names each request, and measures how long it took
   const ms = performance.now() - startedMs;
   const route = typeof ctx['route'] === 'string' ? ctx['route'] : '';
   deps.observe({ method, route, status, seconds: ms / 1_000 });

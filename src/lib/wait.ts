@@ -19,7 +19,9 @@ const lookMs = 10;
 
 /** Looks again and again until `condition` holds, for `ms` at most. */
 export async function waitUntil(condition: () => boolean, ms: number): Promise<void> {
+  // oxlint-disable-next-line no-restricted-globals -- a wait with a limit is timed by the machine
   const endMs = performance.now() + ms;
+  // oxlint-disable-next-line no-restricted-globals -- a wait with a limit is timed by the machine
   while (!condition() && performance.now() < endMs) await sleep(lookMs);
 }
 

@@ -57,6 +57,7 @@ export type LogOptions = {
  * event a highest rate; what is left out is counted and said (`log.lines-omitted`).
  */
 export function createLog(options: LogOptions): ServiceLog {
+  // oxlint-disable-next-line no-restricted-globals -- how many lines a second are written
   const { level, isTerminal, role, connectorId, nowMs = () => performance.now() } = options;
   const { destination: to } = options;
   const destination = isTerminal ? prettyLines(to) : (to ?? pino.destination(1));

@@ -14,7 +14,16 @@ import { walkExportBuckets } from './export-buckets.ts';
 import { walkPoints, type ExportRange, type ExportSeries } from './export-points.ts';
 import { ExportQuery, ExportResponse } from './export-schema.ts';
 import { listExportSeries, refuseTooManyPoints } from './export-series.ts';
-import * as text from './export-text.ts';
+import {
+  bucketFields,
+  bucketHeader,
+  bucketItems,
+  bucketLines,
+  pointHeader,
+  pointItems,
+  pointLines,
+  seriesItems,
+} from './export-text.ts';
 
 export type ExportRouteDeps = { db: Database; exports: Exports };
 
@@ -84,13 +93,13 @@ async function answerPoints(
   const blocks = await run(walkPoints(db, series, range, format));
   switch (format) {
     case 'json':
-      return stream(type, asJsonList('measurements', blocks, text.pointItems, request.now()));
+      return stream(type, asJsonList('measurements', blocks, pointItems, request.now()));
     case 'columns':
-      return stream(type, asJsonList('series', blocks, text.seriesItems, request.now()));
+      return stream(type, asJsonList('series', blocks, seriesItems, request.now()));
     case 'ndjson':
-      return stream(type, asLines(blocks, text.pointLines));
+      return stream(type, asLines(blocks, pointLines));
     case 'csv':
-      return stream(type, asLines(blocks, text.pointLines, text.pointHeader));
+      return stream(type, asLines(blocks, pointLines, pointHeader));
   }
 }
 
@@ -102,7 +111,7 @@ async function answerBuckets(
   const blocks = await run(walkExportBuckets(db, series, range, { width, tz, stats }));
   const type = typeOf(request);
   if (type === csvType)
-    return stream(type, asLines(blocks, text.bucketFields(stats), text.bucketHeader(stats)));
-  if (type === ndjsonType) return stream(type, asLines(blocks, text.bucketLines));
-  return stream(type, asJsonList('buckets', blocks, text.bucketItems, request.now()));
+    return stream(type, asLines(blocks, bucketFields(stats), bucketHeader(stats)));
+  if (type === ndjsonType) return stream(type, asLines(blocks, bucketLines));
+  return stream(type, asJsonList('buckets', blocks, bucketItems, request.now()));
 }

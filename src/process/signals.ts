@@ -62,9 +62,11 @@ export function closeOnSignals({ longestMs, log, close, onHangUp }: EndOptions):
   }
   const onSignal = (signal: NodeJS.Signals) => {
     if (askedAtMs === null) {
+      // oxlint-disable-next-line no-restricted-globals -- a signal that comes twice at once is one
       askedAtMs = performance.now();
       asked = signal;
       grace.close();
+      // oxlint-disable-next-line no-restricted-globals -- a signal that comes twice at once is one
     } else if (performance.now() - askedAtMs > sameSignalMs) {
       logSecondSignal(signal);
       process.exit(1);

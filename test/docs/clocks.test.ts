@@ -1,13 +1,13 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
-import { clockReaders, clockReadersOf } from '../../lint/clocks.ts';
+import { clockReaders, randomReaders, readersOf } from '../../lint/clocks.ts';
 import { rooms } from '../../lint/rooms.ts';
 
 const reads =
   /\b(Date\.now|new Date\(|performance\.now|Math\.random|randomUUID|randomBytes|uptime)\b/;
 
-const readers = Object.keys(clockReaders).flatMap((room) =>
-  clockReadersOf(room).map((file) => ({ room, file })),
+const readers = [clockReaders, randomReaders].flatMap((table) =>
+  Object.keys(table).flatMap((room) => readersOf(table, room).map((file) => ({ room, file }))),
 );
 
 test('each file that may read a clock or draw at random is there, in its room, and does', () => {
@@ -20,5 +20,6 @@ test('each file that may read a clock or draw at random is there, in its room, a
 
 test('the rooms that they are named by are those of lint', () => {
   const known = [...rooms.map(({ files }) => files), 'src/assembly/*.ts', 'src/*.ts'];
-  expect(Object.keys(clockReaders).filter((room) => !known.includes(room))).toEqual([]);
+  const named = [...Object.keys(clockReaders), ...Object.keys(randomReaders)];
+  expect(named.filter((room) => !known.includes(room))).toEqual([]);
 });

@@ -23,6 +23,7 @@ export async function backUp(dataDir: string, targetDir: string): Promise<Backup
     const { files, bytes } = await copyCluster(dataDir, clusterDir, join(dir, clusterName));
     const manifest: BackupManifest = {
       format: 1,
+      // oxlint-disable-next-line no-restricted-globals -- a command: when the copy was made
       createdTs: Date.now(),
       postgresqlMajor: (await readFile(join(clusterDir, 'PG_VERSION'), 'utf8')).trim(),
       files,

@@ -26,6 +26,7 @@ export async function takeServiceLock(
   });
   const ended = new Promise<void>((resolve) => client.once('end', () => resolve()));
   await client.connect();
+  // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for another one to end
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     const { rows } = await client.query<{ taken: boolean }>(
@@ -33,6 +34,7 @@ export async function takeServiceLock(
       [serviceLock],
     );
     if (rows[0]?.taken) return { client, ended, heldBy: null };
+    // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for another one to end
     if (performance.now() > deadline) break;
     await delay(100);
   }

@@ -33,9 +33,11 @@ export async function adoptPostmaster(
   owner: SystemUser | null,
   timeoutMs: number,
 ): Promise<ServerAddress | null> {
+  // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for a server
   const deadline = performance.now() + timeoutMs;
   for (;;) {
     const running = await findPostmaster(clusterDir);
+    // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for a server
     if (running === null || performance.now() > deadline) return null;
     if (running.isReady) {
       await requireOwnDir(running, owner);

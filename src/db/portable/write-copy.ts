@@ -36,6 +36,7 @@ export async function writeTables(
   return withSession(connectionString, async (client) => {
     await findTables(client);
     await client.query('begin isolation level repeatable read read only');
+    // oxlint-disable-next-line no-restricted-globals -- a command: when the copy was made
     const createdTs = Date.now();
     const migrations = await listRunMigrations(client);
     await refuseUnknown(migrations);

@@ -53,6 +53,7 @@ export class DeliveryError extends Error {
 export function readRetryAfter(text: string | null | undefined, nowMs: number): number | undefined {
   if (text === null || text === undefined) return undefined;
   if (/^\d+$/.test(text.trim())) return Number(text) * 1_000;
+  // oxlint-disable-next-line no-restricted-globals -- parses a date that was sent; reads no clock
   const ts = new Date(text).getTime();
   return Number.isNaN(ts) ? undefined : Math.max(0, ts - nowMs);
 }
