@@ -13,7 +13,7 @@ import { docsRoutes } from '../src/http/docs.ts';
 import { startHttp } from '../src/http/server.ts';
 import { deriveKeys } from '../src/config/keys.ts';
 import { profileRoutes } from '../src/profiles/routes.ts';
-import { purposeRoutes } from '../src/purposes/routes.ts';
+import { purposeRoutes } from '../src/purposes/purposes.ts';
 import { medianPieceMs } from './edges/longest-piece.ts';
 import * as payloads from './edges/payloads.ts';
 import { type Ask, startSender } from './edges/sender.ts';

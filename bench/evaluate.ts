@@ -7,7 +7,7 @@ import { Purpose } from '../src/contract/purpose.ts';
 import { startRuntime } from '../src/engine/runtime.ts';
 import { notice, type LastSeen } from '../src/engine/last-seen.ts';
 import { numberOf } from './options.ts';
-import { encodeRuntime } from '../src/engine/encode-runtime.ts';
+import { encodeRuntime } from '../src/engine/runtime-codec.ts';
 
 const usage = `Usage: npx node bench/evaluate.ts [--seconds 3] [--json]
 

@@ -1,13 +1,13 @@
 import type { Bus } from '../src/bus/bus.ts';
 import type {
+  AccountThrottle,
   Delivery,
   DeviceIdentity,
   Downlink,
-  DownTopic,
   DueTopic,
-  AccountThrottle,
   Uplink,
 } from '../src/contract/uplink.ts';
+import type { DownTopic } from '../src/contract/topic.ts';
 
 /** What a device says of itself: its uuid and its token. `address`: where it comes from, if known. */
 export type DeviceLogin = { username: string; password: string; address?: string };

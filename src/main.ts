@@ -1,6 +1,6 @@
 import { isatty } from 'node:tty';
 import { loadConfig, type Config, type Role } from './config/config.ts';
-import { createLog } from './log/create-log.ts';
+import { createLog } from './log/log.ts';
 import { readArguments as parseArguments } from './cli/read-options.ts';
 import { UsageError } from './cli/usage-error.ts';
 import { helpText } from './config/help.ts';

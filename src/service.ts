@@ -3,7 +3,7 @@ import type { Connector } from '../connector/mqtt/server.ts';
 import { startApi } from './assembly/api.ts';
 import { startConsole, type Console } from './assembly/console.ts';
 import { createBudget, type StopBudget } from './assembly/stop-budget.ts';
-import { startDeviceSide, type DeviceSide } from './assembly/device-side.ts';
+import { type DeviceSide, startDeviceSide } from './assembly/devices.ts';
 import { createReadiness } from './assembly/readiness.ts';
 import { createEdges, createReleases, runStep } from './assembly/shutdown.ts';
 import { checkRedisOf, startShared, type Shared } from './assembly/shared.ts';

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import { downPrefix } from '../../src/contract/topic.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { createDownlinkRoom } from '../device/downlink-room.ts';
-import { DownlinkQueue } from '../device/downlink-queue.ts';
+import { DownlinkQueue } from '../device/downlinks.ts';
 import type { Encoded } from '../device/downlink-sender.ts';
 import type { Log } from '../options.ts';
 import type { BridgePorts } from './ports.ts';

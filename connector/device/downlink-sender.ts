@@ -1,5 +1,6 @@
 import type { ByteRoom } from '../../src/lib/byte-room.ts';
-import type { DeviceIdentity, Downlink, DownTopic } from '../../src/contract/uplink.ts';
+import type { DeviceIdentity, Downlink } from '../../src/contract/uplink.ts';
+import type { DownTopic } from '../../src/contract/topic.ts';
 import type { Log } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 

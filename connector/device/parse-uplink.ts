@@ -7,9 +7,9 @@ import {
   parseJson,
   parseLines,
   parseOne,
+  type PayloadFormat,
   readText,
-} from './read-payload.ts';
-import type { PayloadFormat } from './read-payload.ts';
+} from './uplink.ts';
 import { findUnknown, type MayTell } from './unknown-members.ts';
 import {
   EventReport,

@@ -11,7 +11,7 @@ import {
   StateReport,
   TimeRequest,
 } from '../../src/contract/uplink.ts';
-import { hasUnknownMember, isPrivateName, knownOf } from '../../src/lib/known-members.ts';
+import { hasUnknownMember, isPrivateName, knownOf } from '../../src/lib/schema.ts';
 
 /** Asked where a device sent a member that nobody knows: whether it is to be told now. */
 export type MayTell = () => boolean;

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { JoinedChunks } from '../../src/lib/joined-chunks.ts';
-import type { PayloadFormat } from '../device/read-payload.ts';
+import type { PayloadFormat } from '../device/uplink.ts';
 import type { BegunBodies } from './begun-bodies.ts';
 import { comeLater, HttpProblem } from './problem.ts';
 

@@ -1,6 +1,6 @@
 import { upPrefix } from '../../src/contract/topic.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import { lookMs, type RateStore } from '../device/device-rates.ts';
+import { lookMs, type RateStore } from '../device/rates.ts';
 import type { DeviceRates } from '../device/remembered-rates.ts';
 import type { ConnectorPorts } from '../ports.ts';
 

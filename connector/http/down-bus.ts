@@ -1,5 +1,6 @@
 import { inTurns } from '../../src/lib/in-turns.ts';
-import type { Downlink, DownTopic } from '../../src/contract/uplink.ts';
+import type { Downlink } from '../../src/contract/uplink.ts';
+import type { DownTopic } from '../../src/contract/topic.ts';
 import type { Log } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import type { Given } from './down-after.ts';

@@ -1,5 +1,5 @@
 import { STATUS_CODES, type IncomingMessage, type ServerResponse } from 'node:http';
-import { dropUnreadBody } from '../../src/lib/unread-body.ts';
+import { dropUnreadBody } from '../../src/lib/request-body.ts';
 import { isGone, isUnavailableError } from '../failure.ts';
 
 type ProblemOptions = {

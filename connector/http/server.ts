@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { waitUntil } from '../../src/lib/wait.ts';
-import { createRateStore, type SharedRates } from '../device/device-rates.ts';
+import { createRateStore, type SharedRates } from '../device/rates.ts';
 import { createRefusals } from '../device/refusals.ts';
 import { createRefusedLoginLog } from '../device/refused-logins.ts';
 import { defaultTuning, type ConnectorOptions, type Observer } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { createHttpDevices } from './devices.ts';
-import { createHttpDown } from './down.ts';
+import { createHttpDown } from './long-poll.ts';
 import { createLogin } from './login.ts';
 import { readPath } from './path.ts';
 import { comeLater, HttpProblem, notFound, sendProblem, toProblem } from './problem.ts';

@@ -3,7 +3,7 @@ import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { ByteRoom, type Reservation } from '../../src/lib/byte-room.ts';
 import { waitAtMost } from '../../src/lib/wait.ts';
 import { parseUplink } from '../device/parse-uplink.ts';
-import type { PayloadFormat } from '../device/read-payload.ts';
+import type { PayloadFormat } from '../device/uplink.ts';
 import { createUnknownMemberTurns } from '../device/unknown-members.ts';
 import type { ConnectorLimits, Log, Observer, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';

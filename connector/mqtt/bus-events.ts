@@ -4,7 +4,7 @@ import type { Connection } from './connection.ts';
 import { isUnavailableError } from '../failure.ts';
 import type { Log } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './sessions.ts';
 
 export type BusEventDeps = {
   ports: ConnectorPorts;

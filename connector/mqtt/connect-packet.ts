@@ -7,7 +7,7 @@ import {
   noProperties,
   property,
   readProperties,
-} from './v5-properties.ts';
+} from './v5.ts';
 
 /** What a client of MQTT 5 said of itself in its CONNECT, as far as it binds what it is sent. */
 export type V5Session = {

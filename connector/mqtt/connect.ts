@@ -10,7 +10,7 @@ import type { ConnectorPorts, DeviceLogin, LoginRefusal } from '../ports.ts';
 import { answerConnect } from './aedes.ts';
 import { refusalCodes } from './reason-codes.ts';
 import type { LogRefusedLogin } from '../device/refused-logins.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './sessions.ts';
 import type { V5Session } from './connect-packet.ts';
 import { connack, connackRefusal, type Welcome } from './v5-write.ts';
 

@@ -1,9 +1,10 @@
 import type { Duplex } from 'node:stream';
 import type { Client, ConnectPacket } from 'aedes';
-import type { DeviceIdentity, DownTopic, Outcome } from '../../src/contract/uplink.ts';
+import type { DeviceIdentity, Outcome } from '../../src/contract/uplink.ts';
+import type { DownTopic } from '../../src/contract/topic.ts';
 import type { DeviceRates } from '../device/remembered-rates.ts';
 import type { Bucket } from '../device/rate-limit.ts';
-import type { DownlinkQueue } from '../device/downlink-queue.ts';
+import type { DownlinkQueue } from '../device/downlinks.ts';
 import type { LargePlace } from '../device/large-room.ts';
 import { FrameScanner } from './frame-scanner.ts';
 import type { PacketBuffer } from './packet-buffer.ts';

@@ -1,9 +1,9 @@
 import type { AedesPublishPacket, Client } from 'aedes';
-import type { DownTopic } from '../../src/contract/uplink.ts';
+import type { DownTopic } from '../../src/contract/topic.ts';
 import { findConnection } from './connection.ts';
 import type { Connection, Device, Sent, Subscription } from './connection.ts';
 import type { DownlinkChannel, Encoded } from '../device/downlink-sender.ts';
-import { write } from './ack.ts';
+import { write } from './inflight.ts';
 import { expirySecondsOf } from './v5-deliver.ts';
 import { publish as v5Publish, publishBytes } from './v5-write.ts';
 

@@ -1,8 +1,8 @@
 import { inTurns } from '../../src/lib/in-turns.ts';
 import { waitUntil } from '../../src/lib/wait.ts';
-import type { Acknowledger } from './ack.ts';
+import type { Acknowledger } from './inflight.ts';
 import type { Reader } from './read.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './sessions.ts';
 import type { UnackedRoom } from './unacked.ts';
 
 /** Time for the last acknowledgements to leave, at most: half of a short drain. */

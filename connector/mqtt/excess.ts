@@ -5,7 +5,7 @@ import type { ConnectorPorts } from '../ports.ts';
 import { excerptOf, maxTopicLength } from '../device/parse-uplink.ts';
 import type { Device } from './connection.ts';
 import type { HeldMessage } from './held-messages.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './sessions.ts';
 
 type Excess = 'too-many-connects' | 'too-many-connections';
 

@@ -1,5 +1,5 @@
 import { reason } from './reason-codes.ts';
-import { endOfText, noProperties, property, readProperties, readVarint } from './v5-properties.ts';
+import { endOfText, noProperties, property, readProperties, readVarint } from './v5.ts';
 
 /** A packet as it lies in `bytes`: its flags, and where its variable header begins and it ends. */
 export type Frame = { type: number; flags: number; start: number; end: number };

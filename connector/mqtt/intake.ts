@@ -1,4 +1,4 @@
-import type { RateStore } from '../device/device-rates.ts';
+import type { RateStore } from '../device/rates.ts';
 import type { ConnectorLimits } from '../options.ts';
 import { checkConnect, protocolOf, unspeakable } from './connect-packet.ts';
 import type { Connection } from './connection.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Client } from 'aedes';
-import type { Acknowledger } from './ack.ts';
+import type { Acknowledger } from './inflight.ts';
 import type { Admitted } from './admission.ts';
 import { Connection, findConnection, linkConnection } from './connection.ts';
 import { giveUpSent } from './deliver.ts';
@@ -9,7 +9,7 @@ import { readFailure, type DeviceAedes } from './aedes.ts';
 import type { HeldMessages } from './held-messages.ts';
 import type { Observer } from '../options.ts';
 import type { Reader } from './read.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './sessions.ts';
 
 export type ConnectionsDeps = {
   engine: DeviceAedes;

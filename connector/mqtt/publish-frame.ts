@@ -1,6 +1,6 @@
 import type { Frame } from './frames.ts';
 import { reason } from './reason-codes.ts';
-import { endOfText, hasWildcard, noProperties, property, readProperties } from './v5-properties.ts';
+import { endOfText, hasWildcard, noProperties, property, readProperties } from './v5.ts';
 
 /** A PUBLISH of QoS 0 or 1, MQTT 3.1.1 and MQTT 5 section 3.3. */
 export type PublishFrame = {

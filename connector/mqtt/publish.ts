@@ -1,10 +1,10 @@
 import type { Client, PublishPacket } from 'aedes';
 import { findUpTopic, isBelow } from '../../src/contract/topic.ts';
-import type { Acknowledger } from './ack.ts';
+import type { Acknowledger } from './inflight.ts';
 import { findConnection, type Connection, type Device } from './connection.ts';
 import { withdrawnError } from './held-messages.ts';
 import type { HeldMessage, HeldMessages, PassOn } from './held-messages.ts';
-import type { RateStore } from '../device/device-rates.ts';
+import type { RateStore } from '../device/rates.ts';
 import type { ConnectorLimits, Observer, Tuning } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { readPublish } from './publish-frame.ts';

@@ -1,4 +1,4 @@
-import { lookMs, type RateStore } from '../device/device-rates.ts';
+import { lookMs, type RateStore } from '../device/rates.ts';
 import type { DeviceRates } from '../device/remembered-rates.ts';
 import type { AccountConnections, Connection, Device } from './connection.ts';
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { SharedRates } from '../device/device-rates.ts';
+import type { SharedRates } from '../device/rates.ts';
 import type { ConnectorOptions } from '../options.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import { createAdmission, type Admission } from './admission.ts';

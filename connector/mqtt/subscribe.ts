@@ -3,7 +3,7 @@ import { findMatchedTopics, type DownTopic } from '../../src/contract/topic.ts';
 import { findConnection } from './connection.ts';
 import { channelOf, type DeliverDeps } from './deliver.ts';
 import { maxFilterLength } from './frame-scanner.ts';
-import { DownlinkQueue } from '../device/downlink-queue.ts';
+import { DownlinkQueue } from '../device/downlinks.ts';
 import type { DownlinkDeps } from '../device/downlink-sender.ts';
 import type { ConnectorLimits } from '../options.ts';
 

@@ -2,9 +2,9 @@ import type { ByteRoom } from '../../src/lib/byte-room.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Connection } from './connection.ts';
 import type { ConnectorLimits, Tuning } from '../options.ts';
-import type { Acknowledger } from './ack.ts';
+import type { Acknowledger } from './inflight.ts';
 import { isTooSlow } from './large-packets.ts';
-import type { Registry } from './registry.ts';
+import type { Registry } from './sessions.ts';
 
 export type TimeoutDeps = {
   registry: Pick<Registry, 'connections' | 'forgetIdle'>;

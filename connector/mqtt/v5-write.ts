@@ -1,5 +1,5 @@
 import { packet, varint } from './frames.ts';
-import { property } from './v5-properties.ts';
+import { property } from './v5.ts';
 
 /** What a CONNACK of MQTT 5 says of this connection. */
 export type Welcome = {

@@ -1,9 +1,9 @@
 import { Language } from '../contract/language.ts';
 import { z } from 'zod';
 import { warnOfUnknownTo } from '../contract/unknown-members.ts';
-import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
+import { sayWarnings, SomeWarnings } from '../contract/warnings.ts';
 import { doneBy } from '../audit/entry.ts';
-import { insertEntry } from '../audit/queries.ts';
+import { insertEntry } from '../audit/audit.ts';
 import { cursorQuery, linkNext } from '../http/page.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import {
@@ -15,7 +15,7 @@ import {
 } from '../http/schema.ts';
 import { TimestampResponse } from '../http/schema.ts';
 import { deleteAccount } from './delete-account.ts';
-import { turnOfAccount } from './throttle.ts';
+import { turnOfAccount } from './login-limits.ts';
 import { listAccountEvents } from './list-events.ts';
 import { getAccount } from './find-account.ts';
 import { insertAccountEvent, updateAccount } from './queries.ts';

@@ -1,7 +1,7 @@
 import type { DoneBy } from '../audit/entry.ts';
-import { insertEntry } from '../audit/queries.ts';
+import { insertEntry } from '../audit/audit.ts';
 import { DomainError } from '../errors.ts';
-import { kindOf } from '../db/error-kind.ts';
+import { kindOf } from '../db/errors.ts';
 import { lockAccount } from './delete-account.ts';
 import type { AccountsDeps } from './deps.ts';
 import {
@@ -17,7 +17,7 @@ import { needMail } from './forgotten-password.ts';
 import { linkLifetimeMs, readEmailToken } from './links.ts';
 import { insertMail, mayAskForEmail, queueLinkMail } from './mail-queries.ts';
 import { getAccount } from './find-account.ts';
-import { turnOf, turnOfAccount } from './throttle.ts';
+import { turnOf, turnOfAccount } from './login-limits.ts';
 
 /**
  * Sends a link to the new address; nothing changes before it is confirmed there. Throws `forbidden` for a

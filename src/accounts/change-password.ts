@@ -1,5 +1,5 @@
 import type { DoneBy } from '../audit/entry.ts';
-import { insertEntry } from '../audit/queries.ts';
+import { insertEntry } from '../audit/audit.ts';
 import type { RefusalLog } from '../audit/refusals.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
@@ -9,7 +9,7 @@ import type { FairQueue } from './fair-queue.ts';
 import type { Passwords } from './passwords.ts';
 import { getAccount } from './find-account.ts';
 import { updatePassword } from './queries.ts';
-import { turnOf, turnOfAccount, type LoginThrottle } from './throttle.ts';
+import { type LoginThrottle, turnOf, turnOfAccount } from './login-limits.ts';
 
 export type ChangePasswordDeps = {
   db: Database;

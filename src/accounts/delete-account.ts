@@ -2,7 +2,7 @@ import type { Database } from '../db/database.ts';
 import { giveWay, haltIngest } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Asker } from '../lib/fair-turns.ts';
-import { lockUsage } from '../quotas/queries.ts';
+import { lockUsage } from '../quotas/quotas.ts';
 import type { FairQueue } from './fair-queue.ts';
 
 export type DeleteAccountDeps = {

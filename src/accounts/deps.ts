@@ -7,7 +7,7 @@ import type { FairQueue } from './fair-queue.ts';
 import type { CountLogin } from './login-rates.ts';
 import type { Passwords } from './passwords.ts';
 import type { CountLinkMail, CountRegistration } from './registration-limit.ts';
-import type { LoginThrottle } from './throttle.ts';
+import type { LoginThrottle } from './login-limits.ts';
 
 export type AccountsOptions = {
   db: Database;

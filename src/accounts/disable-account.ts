@@ -1,5 +1,5 @@
 import { operator } from '../audit/entry.ts';
-import { insertEntry } from '../audit/queries.ts';
+import { insertEntry } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import { lockAccount } from './delete-account.ts';
 import { setDisabled } from './disabled-queries.ts';

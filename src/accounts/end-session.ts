@@ -1,5 +1,5 @@
 import type { DoneBy } from '../audit/entry.ts';
-import { insertEntry } from '../audit/queries.ts';
+import { insertEntry } from '../audit/audit.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 

@@ -1,8 +1,8 @@
 import type { DoneBy } from '../audit/entry.ts';
-import { insertEntry } from '../audit/queries.ts';
+import { insertEntry } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
-import { readLinkClaim } from '../lib/link-token.ts';
+import { readLinkClaim } from '../lib/crypto.ts';
 import type { AccountsDeps } from './deps.ts';
 import { dropEmailChange } from './email-change-queries.ts';
 import { lockAccount } from './delete-account.ts';
@@ -11,7 +11,7 @@ import { insertMail, queueLinkMail } from './mail-queries.ts';
 import { findAccount } from './find-account.ts';
 import type { AccountRow } from './find-account.ts';
 import { updatePassword } from './queries.ts';
-import { turnOf, turnOfAccount } from './throttle.ts';
+import { turnOf, turnOfAccount } from './login-limits.ts';
 
 type LinkDeps = Pick<AccountsDeps, 'linkKeys' | 'hasMail'> & { db: Database };
 type ResetDeps = LinkDeps &

@@ -1,4 +1,4 @@
-import { isGenuine, makeLinkToken, readLinkClaim } from '../lib/link-token.ts';
+import { isGenuine, makeLinkToken, readLinkClaim } from '../lib/crypto.ts';
 import type { AccountRow } from './find-account.ts';
 
 /** How long links to set a password or to confirm an address are good. */

@@ -2,7 +2,7 @@ import { RateLimiterRes, type RateLimiterAbstract } from 'rate-limiter-flexible'
 import { normalizeEmail } from './email.ts';
 import { memoryLimiters, tooManyRequests } from './limiters.ts';
 import { network } from '../lib/network.ts';
-import { pairKey } from './throttle.ts';
+import { pairKey } from './login-limits.ts';
 
 /** Logins a minute, right and wrong ones. */
 export type LoginQuotas = {

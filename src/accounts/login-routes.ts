@@ -1,12 +1,12 @@
 import { z } from 'zod';
 import { warnOfUnknown } from '../contract/unknown-members.ts';
-import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
+import { sayWarnings, SomeWarnings } from '../contract/warnings.ts';
 import { DomainError } from '../errors.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { exampleLogin, timestamp } from '../http/schema.ts';
-import { logIn, type LoginOwner } from './login.ts';
+import { logIn, type LoginOwner } from './account.ts';
 import { registerAccount } from './register.ts';
 import type { AccountsDeps } from './deps.ts';
 import { AccountLogin, NewCredentials } from './schema.ts';

@@ -1,12 +1,12 @@
 import type { DoneBy } from '../audit/entry.ts';
-import { insertEntry } from '../audit/queries.ts';
+import { insertEntry } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import type { Passwords } from './passwords.ts';
 import type { AccountRow } from './find-account.ts';
 import { insertAccount, insertAccountEvent } from './queries.ts';
 import type { NewCredentials } from './schema.ts';
-import { turnOf } from './throttle.ts';
+import { turnOf } from './login-limits.ts';
 
 export type RegisterAccountDeps = { db: Database; passwords: Passwords };
 

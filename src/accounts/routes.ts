@@ -4,7 +4,7 @@ import type { AccountsDeps, AccountsOptions } from './deps.ts';
 import { createFairQueue } from './fair-queue.ts';
 import { loginRoutes } from './login-routes.ts';
 import { pushTokenRoutes } from './push-tokens.ts';
-import { recoveryPages } from './recovery-pages.ts';
+import { recoveryPages } from './recovery.ts';
 import { recoveryRoutes } from './recovery-routes.ts';
 import { sessionRoutes } from './session-routes.ts';
 

@@ -1,4 +1,4 @@
-import { insertEntry } from '../audit/queries.ts';
+import { insertEntry } from '../audit/audit.ts';
 import type { DoneBy } from '../audit/entry.ts';
 import type { AuditKind } from '../audit/schema.ts';
 import type { Bus } from '../bus/bus.ts';

@@ -1,4 +1,4 @@
-import type { Actions } from '../contract/actions/actions.ts';
+import type { Actions } from '../contract/actions.ts';
 import type { AlarmTold, Closing } from '../contract/alarm.ts';
 import type { FiredSignal } from '../contract/alarm-signal.ts';
 import type { EventName, SenseEvent } from '../contract/event.ts';

@@ -1,5 +1,5 @@
 import type { DoneBy } from '../audit/entry.ts';
-import { insertEntries } from '../audit/queries.ts';
+import { insertEntries } from '../audit/audit.ts';
 import type { AuditKind } from '../audit/schema.ts';
 import type { AlarmChangeKind } from '../contract/alarm.ts';
 import type { Sql } from '../db/sql.ts';

@@ -3,7 +3,7 @@ import { DomainError } from '../errors.ts';
 import type { Account } from '../http/request.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import { hashKeyText } from './key-text.ts';
-import { findKey, loadKeys, noteUse, type FoundKey } from './queries.ts';
+import { findKey, type FoundKey, loadKeys, noteUse } from './api-keys.ts';
 
 export type KeyAuthDeps = {
   db: Sql;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { doneBy } from '../audit/entry.ts';
 import type { DoneBy } from '../audit/entry.ts';
-import { insertEntry } from '../audit/queries.ts';
+import { insertEntry } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
@@ -9,9 +9,9 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { exampleIds, MessageResponse, uuidParam } from '../http/schema.ts';
 import { quotaExceeded } from '../quotas/exceeded.ts';
 import type { LimitsOf } from '../quotas/overrides.ts';
-import { lockUsage } from '../quotas/queries.ts';
+import { lockUsage } from '../quotas/quotas.ts';
 import { hashKeyText, makeKeyText } from './key-text.ts';
-import { countKeys, deleteKey, insertKey, listKeys } from './queries.ts';
+import { countKeys, deleteKey, insertKey, listKeys } from './api-keys.ts';
 import { KeyList, MadeKey, NewKey } from './schema.ts';
 
 export type KeyRouteDeps = {

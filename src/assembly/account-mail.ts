@@ -1,8 +1,8 @@
 import type { AccountsOptions } from '../accounts/deps.ts';
 import { startMailer } from '../accounts/mailer.ts';
 import type { RefusalLog } from '../audit/refusals.ts';
-import { asDeliveryError } from '../notifications/drivers/driver.ts';
-import { emailDriver, type EmailOptions } from '../notifications/drivers/email.ts';
+import { asDeliveryError } from '../notifications/channels/channel.ts';
+import { emailDriver, type EmailOptions } from '../notifications/channels/email.ts';
 import { createUndeliveredLog } from '../notifications/log.ts';
 import { startRefusals } from './audit.ts';
 import { mailOptions } from './contacts.ts';

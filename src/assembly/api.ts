@@ -17,7 +17,7 @@ import { startSecretChangeOf } from './secret-change.ts';
 import { listSeenBridges } from './bridges-seen.ts';
 import type { Console } from './console.ts';
 import { startDoors } from './doors.ts';
-import { answerOf, databaseAnswers } from './health.ts';
+import { answerOf, databaseAnswers } from './lifecycle.ts';
 import { type Shared } from './shared.ts';
 import { listRoutes, type OwnDevices } from './routes.ts';
 

@@ -1,6 +1,6 @@
 import { findMute, listStandings } from '../alarms/list-standings.ts';
-import type { FindAround } from '../devices/evaluation-routes.ts';
-import { findClockNotes } from '../ingest/store/sense-clocks.ts';
+import type { FindAround } from '../devices/device.ts';
+import { findClockNotes } from '../ingest/save-states.ts';
 import { findListening } from '../listening/find-listening.ts';
 import { leadersAmong } from './listening.ts';
 import type { Shared } from './shared.ts';

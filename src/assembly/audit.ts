@@ -1,4 +1,4 @@
-import { insertEntry, forgetEntries } from '../audit/queries.ts';
+import { forgetEntries, insertEntry } from '../audit/audit.ts';
 import { startRefusalLog, type RefusalLog } from '../audit/refusals.ts';
 import type { Chore } from '../history/upkeep.ts';
 import type { EndedSession } from '../sessions/sessions.ts';

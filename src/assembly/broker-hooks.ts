@@ -1,7 +1,7 @@
 import type { MakeLimiter } from '../accounts/limiters.ts';
 import { network } from '../lib/network.ts';
 import { brokerRoutes } from '../broker-hooks/routes.ts';
-import { createBridgeCheck, createSecretCheck } from '../broker-hooks/secret.ts';
+import { createBridgeCheck, createSecretCheck } from '../broker-hooks/broker-hooks.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';
 import { createDeviceIdentifier } from '../devices/identify.ts';
 import type { Route } from '../http/route.ts';

@@ -1,14 +1,14 @@
 import { join } from 'node:path';
 import type { AccountsOptions } from '../accounts/deps.ts';
 import { endSession } from '../accounts/end-session.ts';
-import { logIn } from '../accounts/login.ts';
+import { logIn } from '../accounts/account.ts';
 import { getAccount } from '../accounts/find-account.ts';
 import { hasAccounts } from '../accounts/list-accounts.ts';
 import { doneBy } from '../audit/entry.ts';
 import type { Config } from '../config/config.ts';
 import { createSessionCookie, type SessionCookie } from '../console/cookie.ts';
-import { pageRoutes } from '../console/page-routes.ts';
-import { consoleSessionRoutes } from '../console/session-routes.ts';
+import { pageRoutes } from '../console/pages.ts';
+import { consoleSessionRoutes } from '../console/session.ts';
 import { startConsoleBuild } from '../console/start-build.ts';
 import { createRefuseSlowly } from '../http/refuse-slowly.ts';
 import type { Route } from '../http/route.ts';

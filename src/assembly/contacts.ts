@@ -10,7 +10,7 @@ import { network } from '../lib/network.ts';
 import type { ContactOptions } from '../notifications/delivery-side.ts';
 import { endAnnouncement } from '../notifications/end-announcement.ts';
 import { enqueueDirect } from '../notifications/enqueue-direct.ts';
-import { alarmPortOf } from './alarms.ts';
+import { alarmPortOf } from './people.ts';
 import type { Shared } from './shared.ts';
 
 /** Where not everybody can register, accounts belong to people who could reach the network anyway. */

@@ -1,4 +1,4 @@
-import { createRateStore, type RateStore } from '../../connector/device/device-rates.ts';
+import { createRateStore, type RateStore } from '../../connector/device/rates.ts';
 import type { ConnectorLimits, Observer } from '../../connector/options.ts';
 import type { ConnectorPorts, DevicePorts } from '../../connector/ports.ts';
 import type { AccountThrottle, DeviceIdentity } from '../contract/uplink.ts';

@@ -9,7 +9,7 @@ import { createSessions, type Sessions } from '../sessions/sessions.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import type { TicketDeps } from '../streams/tickets.ts';
 import { writeEndedSessions } from './audit.ts';
-import { answers, type HealthCheck } from './health.ts';
+import { answers, type HealthCheck } from './lifecycle.ts';
 import { tellOfRedis, type Shared } from './shared.ts';
 
 /** What lets people and programs in: sessions, and keys. */

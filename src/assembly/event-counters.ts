@@ -1,6 +1,6 @@
 import type { AccountThrottle, Uplink } from '../contract/uplink.ts';
 import type { Ingest } from '../ingest/ingest.ts';
-import type { EventQuotaOptions } from '../ingest/store/event-quota.ts';
+import type { EventQuotaOptions } from '../ingest/event-quota.ts';
 import { startActivity, type Activity } from '../quotas/activity.ts';
 import type { EventRate } from '../quotas/event-rate.ts';
 import { createAccountThrottle, startStorageWatch } from '../quotas/throttle.ts';

@@ -3,7 +3,7 @@ import type { Route } from '../http/route.ts';
 import type { ImportPorts } from '../imports/ports.ts';
 import { importRoutes } from '../imports/routes.ts';
 import { checkSense, checkTime } from '../ingest/rules/validate.ts';
-import { holdDevices, noteImported } from '../ingest/store/imported.ts';
+import { holdDevices, noteImported } from '../ingest/imported.ts';
 import { createKnownSeries } from '../measurements/series.ts';
 import { findNewest } from '../measurements/newest.ts';
 import { addMeasurements, storeCounted } from '../measurements/store.ts';

@@ -1,12 +1,12 @@
 import { maySendSms } from '../accounts/may-send-sms.ts';
-import { listChannels } from '../contacts/queries.ts';
+import { listChannels } from '../contacts/contacts.ts';
 import type { Config } from '../config/config.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
-import { warning, type Warning } from '../contract/warning.ts';
+import { warning, type Warning } from '../contract/warnings.ts';
 import type { Sql } from '../db/sql.ts';
 import { createNumberRule } from '../notifications/phone-number.ts';
-import { countRecipients } from '../notifications/sender-queries.ts';
-import { warnOfChannels } from '../notifications/warn-of-channels.ts';
+import { countRecipients } from '../notifications/recipients.ts';
+import { warnOfChannels } from '../notifications/warnings.ts';
 import { findFirstSms, warnOfNumbers } from '../notifications/warn-of-numbers.ts';
 import type { Shared } from './shared.ts';
 

@@ -1,13 +1,13 @@
 import type { DoPiece, PieceDone } from '../jobs/runner.ts';
 import { startJobRunner } from '../jobs/runner.ts';
-import { forgetJobs, listJobDevices } from '../jobs/queries.ts';
+import { forgetJobs, listJobDevices } from '../jobs/jobs.ts';
 import { createStartJob, keptSince } from '../jobs/start-job.ts';
 import type { ActDeps } from '../alarms/act-on.ts';
 import { muteWithin } from '../alarms/mute.ts';
 import type { Sql } from '../db/sql.ts';
 import type { StoredAction } from '../devices/action-schema.ts';
 import { listReachable, relabelDevices } from '../devices/label-devices.ts';
-import type { DeviceRemoval } from '../devices/remove-devices.ts';
+import type { DeviceRemoval } from '../devices/remove.ts';
 import type { JobPiece } from '../jobs/turn-queries.ts';
 import type { Shared } from './shared.ts';
 

@@ -1,6 +1,6 @@
 import { observeOutbox } from '../metrics/observe.ts';
 import { startNotifications, type Notifications } from '../notifications/notifications.ts';
-import { alarmPortOf } from './alarms.ts';
+import { alarmPortOf } from './people.ts';
 import { contactOptions } from './contacts.ts';
 import { isSmsForAll } from './install-warnings.ts';
 import type { Shared } from './shared.ts';

@@ -3,7 +3,7 @@ import { startDisabledAccounts, type DisabledAccounts } from '../accounts/disabl
 import type { Bus } from '../bus/bus.ts';
 import { createLocalBus } from '../bus/local.ts';
 import { startRedisBus } from '../bus/redis.ts';
-import { checkRedis } from '../process/check-redis.ts';
+import { checkRedis } from '../process/check.ts';
 import type { Config } from '../config/config.ts';
 import type { Database } from '../db/database.ts';
 import type { SharedDatabase } from '../db/shares.ts';
@@ -25,10 +25,10 @@ import {
   canWrite,
   checkWrites,
   databaseAnswers,
-  startHealthWatch,
   type HealthWatch,
-} from './health.ts';
-import { startPlaces } from './descriptors.ts';
+  startHealthWatch,
+} from './lifecycle.ts';
+import { startPlaces } from './resources.ts';
 import { startMemory, type Memory } from './memory.ts';
 import { startKeptHistory, type KeptHistory } from './retention.ts';
 import { createPublicUrl, type PublicUrl } from './public-url.ts';

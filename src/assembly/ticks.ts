@@ -2,7 +2,7 @@ import type { Connector } from '../../connector/mqtt/server.ts';
 import type { AccountThrottle } from '../contract/uplink.ts';
 import { intermittentAmong } from '../devices/pick-connector.ts';
 import type { Ingest } from '../ingest/ingest.ts';
-import { startTicks } from '../ingest/ticks/ticks.ts';
+import { startTicks } from '../ingest/ticks.ts';
 import type { ListeningWatch } from '../listening/listening.ts';
 import { observeTicks } from '../metrics/observe-ticks.ts';
 import type { Shared } from './shared.ts';

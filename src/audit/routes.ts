@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import { linkNext } from '../http/page.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { listEntries } from './queries.ts';
+import { listEntries } from './audit.ts';
 import { AuditQuery, AuditResponse } from './schema.ts';
 
 /** An account's own trail; an addition to the specification. */

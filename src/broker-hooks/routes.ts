@@ -5,7 +5,7 @@ import type { Route } from '../http/route.ts';
 import { mayBridge, mayDevice, rulesOfBridge, rulesOfDevice, wishOf } from './authorize.ts';
 import { AuthenticateBody, AuthorizeBody, HookQuery, HookVerdict } from './schema.ts';
 import type { Rule } from './schema.ts';
-import type { CheckBridge, CheckSecret } from './secret.ts';
+import type { CheckBridge, CheckSecret } from './broker-hooks.ts';
 
 export type BrokerRouteDeps = {
   /** Checks the secret of the caller. */

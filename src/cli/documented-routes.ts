@@ -2,7 +2,7 @@ import { accountsRoutes } from '../accounts/routes.ts';
 import { alarmRoutes } from '../alarms/routes.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
 import { auditRoutes } from '../audit/routes.ts';
-import { consoleSessionRoutes } from '../console/session-routes.ts';
+import { consoleSessionRoutes } from '../console/session.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import { deviceRoutes } from '../devices/routes.ts';
 import { eventRoutes } from '../events/routes.ts';
@@ -14,7 +14,7 @@ import { jobRoutes } from '../jobs/routes.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { profileRoutes } from '../profiles/routes.ts';
-import { purposeRoutes } from '../purposes/routes.ts';
+import { purposeRoutes } from '../purposes/purposes.ts';
 import { quotaRoutes } from '../quotas/routes.ts';
 import { streamsRoutes } from '../streams/routes.ts';
 

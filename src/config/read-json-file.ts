@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { extname } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { decodeUtf8, findJsonError, tellJsonError } from '../lib/json-text.ts';
+import { decodeUtf8, findJsonError, tellJsonError } from '../lib/json.ts';
 
 /** An object of settings, or what is wrong with the file, without its name. */
 export type Laid = { value: object } | { problem: string };

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { countPushTokens, listChannels, listContacts, type ContactRow } from './queries.ts';
+import { type ContactRow, countPushTokens, listChannels, listContacts } from './contacts.ts';
 import type { Contacts } from './schema.ts';
 import { webhookSecrets } from './webhook-secret.ts';
 

@@ -1,4 +1,4 @@
-import { isGenuine, makeLinkToken as makeToken, readLinkClaim } from '../lib/link-token.ts';
+import { isGenuine, makeLinkToken as makeToken, readLinkClaim } from '../lib/crypto.ts';
 
 /** What a link in a mail does; one made for the one does not do the other. */
 export type LinkPurpose = 'confirm' | 'unsubscribe';

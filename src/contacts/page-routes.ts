@@ -6,7 +6,7 @@ import type { Database } from '../db/database.ts';
 import type { AlarmsOfContacts } from './replace-contacts.ts';
 import { readLinkToken, type LinkPurpose } from './links.ts';
 import { contactPageWords } from './page-words.ts';
-import { confirmContact, findAddress, unsubscribeContact } from './queries.ts';
+import { confirmContact, findAddress, unsubscribeContact } from './contacts.ts';
 
 type PageDeps = { db: Database; linkKeys: readonly Buffer[]; alarms: AlarmsOfContacts };
 

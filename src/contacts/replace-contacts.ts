@@ -1,14 +1,21 @@
 import type { DoneBy } from '../audit/entry.ts';
-import { insertEntry } from '../audit/queries.ts';
+import { insertEntry } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { isPrivateHost } from '../lib/private-address.ts';
+import { isPrivateHost } from '../lib/address.ts';
 import { quotaExceeded } from '../quotas/exceeded.ts';
 import type { LimitsOf } from '../quotas/overrides.ts';
-import { lockUsage } from '../quotas/queries.ts';
-import { listAlarmsOf, listContacts, removeContacts, saveContacts } from './queries.ts';
-import type { ContactRow, EndedMessage, NewContact } from './queries.ts';
+import { lockUsage } from '../quotas/quotas.ts';
+import {
+  type ContactRow,
+  type EndedMessage,
+  listAlarmsOf,
+  listContacts,
+  type NewContact,
+  removeContacts,
+  saveContacts,
+} from './contacts.ts';
 import { normalAddress, type ContactKind, type ContactsUpdate } from './schema.ts';
 
 /** Queues messages to contacts within the caller's transaction, as far as the day's limits go. */

@@ -1,12 +1,12 @@
 import { doneBy } from '../audit/entry.ts';
 import { warnOfUnknownTo } from '../contract/unknown-members.ts';
-import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
+import { sayWarnings, SomeWarnings } from '../contract/warnings.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams, TimestampResponse } from '../http/schema.ts';
 import { describeContacts } from './describe-contacts.ts';
 import { contactPageRoutes } from './page-routes.ts';
-import { listContacts, saveLabels } from './queries.ts';
+import { listContacts, saveLabels } from './contacts.ts';
 import { replaceContacts, type ReplaceDeps } from './replace-contacts.ts';
 import { Contacts, ContactsUpdate, LabelsUpdate, TrialAnswer } from './schema.ts';
 

@@ -1,4 +1,4 @@
-import type { Actions } from './actions/actions.ts';
+import type { Actions } from './actions.ts';
 import type { EventName, SenseEvent } from './event.ts';
 import type { Place } from './place.ts';
 import type { DeviceIdentity } from './uplink.ts';

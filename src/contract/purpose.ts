@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Actions } from './actions/actions.ts';
+import { Actions } from './actions.ts';
 import { duration, integer, integer32, oneMinute, oneSecond } from './integer.ts';
 import { Position } from './measurement.ts';
 import { structuralProblems } from './purpose-structure.ts';

@@ -2,13 +2,13 @@ import type { z } from 'zod';
 import { jsonPointer } from '../lib/json-pointer.ts';
 import {
   findUnknownMembers,
+  type KnownMembers,
   knownOf,
   knownOfAll,
-  type KnownMembers,
   type UnknownMember,
-} from '../lib/known-members.ts';
+} from '../lib/schema.ts';
 import { nearestName } from '../lib/nearest-name.ts';
-import { maxWarnings, warning, type Warning } from './warning.ts';
+import { maxWarnings, warning, type Warning } from './warnings.ts';
 
 /** What people write, by what is known: the first that stands where they wrote it was meant. */
 const synonyms: Record<string, readonly string[]> = {

@@ -1,6 +1,6 @@
-import type { Actions } from './actions/actions.ts';
+import type { Actions } from './actions.ts';
 import type { Purpose, PurposePath } from './purpose.ts';
-import { warning, type Warning } from './warning.ts';
+import { warning, type Warning } from './warnings.ts';
 
 /** Actions that lack what they need, and so do nothing. */
 export function warnOfActions(purposes: readonly Purpose[], pathOf: PurposePath): Warning[] {

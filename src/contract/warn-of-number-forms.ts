@@ -1,6 +1,6 @@
-import { normalizePhoneNumber } from './phone-number.ts';
+import { normalizePhoneNumber } from './values.ts';
 import type { Purpose, PurposePath } from './purpose.ts';
-import { maxWarnings, warning, type Warning } from './warning.ts';
+import { maxWarnings, warning, type Warning } from './warnings.ts';
 
 /** What is no telephone number as E.164 has it: no provider can call it. */
 export function warnOfNumberForms(purposes: readonly Purpose[], pathOf: PurposePath): Warning[] {

@@ -4,13 +4,13 @@ import {
   isPostgres,
   nameOfPlace,
   recognise,
-  sslRequest,
-  whyUnreachable,
   type ServerAnswer,
   type ServerPlace,
-} from '../lib/probe-server.ts';
+  sslRequest,
+  whyUnreachable,
+} from '../lib/servers.ts';
 import { StartError } from '../start-error.ts';
-import { isUnavailable } from './error-kind.ts';
+import { isUnavailable } from './errors.ts';
 import { whyRefused } from './why-refused.ts';
 import { codeOf, messageOf } from '../lib/thrown.ts';
 import { optionsOf, sessionFormats } from './types.ts';

@@ -9,7 +9,7 @@ import {
   type Transaction,
   type TransactionOptions,
 } from './transaction.ts';
-import { isUnavailable, kindOf, stateOf, states } from './error-kind.ts';
+import { isUnavailable, kindOf, stateOf, states } from './errors.ts';
 import {
   createGivenUpSessions,
   findSessionKey,

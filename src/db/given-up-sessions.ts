@@ -1,6 +1,6 @@
 import pg from 'pg';
 import { backoffMs, pause } from '../lib/wait.ts';
-import { isUnavailable } from './error-kind.ts';
+import { isUnavailable } from './errors.ts';
 import type { Sql } from './sql.ts';
 
 /**

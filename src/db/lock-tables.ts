@@ -1,4 +1,4 @@
-import { stateOf, states } from './error-kind.ts';
+import { stateOf, states } from './errors.ts';
 import { setTimeout as delay } from 'node:timers/promises';
 import type pg from 'pg';
 import { StartError } from '../start-error.ts';

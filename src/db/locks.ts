@@ -1,5 +1,5 @@
 import { pause } from '../lib/wait.ts';
-import { kindOf } from './error-kind.ts';
+import { kindOf } from './errors.ts';
 import type { Sql } from './sql.ts';
 
 /**

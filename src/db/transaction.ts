@@ -3,7 +3,7 @@ import { DomainError } from '../errors.ts';
 import { toError } from '../lib/thrown.ts';
 import { beginPipelined, copyIn } from './pg-driver.ts';
 import type { Sql } from './sql.ts';
-import { isUnavailable, stateOf, states } from './error-kind.ts';
+import { isUnavailable, stateOf, states } from './errors.ts';
 
 export type Transaction = Sql & {
   /** `COPY … FROM STDIN`, with `bytes` in the format that the statement names; see `CopyRows`. */

@@ -1,8 +1,8 @@
-import { isTlsError } from '../lib/probe-server.ts';
+import { isTlsError } from '../lib/servers.ts';
 import { DomainError } from '../errors.ts';
 import { messageOf } from '../lib/thrown.ts';
 import { StartError } from '../start-error.ts';
-import { isUnavailable, stateOf, states } from './error-kind.ts';
+import { isUnavailable, stateOf, states } from './errors.ts';
 
 /** Role and database of the attempt. */
 type Asked = { user?: string | undefined; database?: string | undefined };

@@ -1,6 +1,6 @@
 import { pause } from '../lib/wait.ts';
 import type { Database } from './database.ts';
-import { stateOf, states } from './error-kind.ts';
+import { stateOf, states } from './errors.ts';
 import type { Sql } from './sql.ts';
 
 /**

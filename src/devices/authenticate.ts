@@ -7,8 +7,7 @@ import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { createAccessFinder } from './find-access.ts';
-import { noteTokenSecrets, retirePreviousToken } from './access-queries.ts';
-import type { Access } from './access-queries.ts';
+import { type Access, noteTokenSecrets, retirePreviousToken } from './tokens.ts';
 import type { LoginWatch } from './login-watch.ts';
 import { bytesOfToken, findTokenKey, isSameToken, isToken } from './token.ts';
 

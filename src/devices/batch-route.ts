@@ -2,7 +2,7 @@ import { doneBy, type DoneBy } from '../audit/entry.ts';
 import type { Configuration } from '../contract/configuration.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
 import { warnOfUnknownTo } from '../contract/unknown-members.ts';
-import { sayWarnings } from '../contract/warning.ts';
+import { sayWarnings } from '../contract/warnings.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { inTurns } from '../lib/in-turns.ts';
 import { createInTurn } from '../quotas/in-turn.ts';

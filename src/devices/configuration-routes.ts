@@ -4,7 +4,7 @@ import { checkConfigurationSizes } from '../contract/sizes.ts';
 import { sensesOf } from '../contract/senses.ts';
 import { warnOfUnknownTo } from '../contract/unknown-members.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
-import { sayWarnings, SomeWarnings } from '../contract/warning.ts';
+import { sayWarnings, SomeWarnings } from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { jsonText } from '../http/answer.ts';

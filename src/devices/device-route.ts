@@ -4,7 +4,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams } from '../http/schema.ts';
 import { findDeviceFacts } from './find-device.ts';
 import { findDevices } from './find-devices.ts';
-import { connectorsById, toFound } from './list-route.ts';
+import { connectorsById, toFound } from './list.ts';
 import { noSuchDevice } from './no-such-device.ts';
 import { describeConnector, type RegisterDeviceDeps } from './register-route.ts';
 import { OneDevice } from './schema.ts';

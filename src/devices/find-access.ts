@@ -1,7 +1,6 @@
 import { coalesce } from '../lib/coalesce.ts';
 import type { Sql } from '../db/sql.ts';
-import type { Access } from './access-queries.ts';
-import { listAccess } from './access-queries.ts';
+import { type Access, listAccess } from './tokens.ts';
 
 // At most 50 queries a second, however many devices connect.
 const pauseMs = 20;

@@ -1,4 +1,4 @@
-import type { ProfileState } from '../contract/profile-state.ts';
+import type { ProfileState } from '../contract/profile.ts';
 import type { Sql } from '../db/sql.ts';
 
 type ProfileOfDevice = {

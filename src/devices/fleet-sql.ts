@@ -1,4 +1,4 @@
-import { awaitingAnswer } from '../contract/profile-state.ts';
+import { awaitingAnswer } from '../contract/profile.ts';
 import { textList } from '../db/text-list.ts';
 import type { FleetQuery } from './fleet-schema.ts';
 

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Sql } from '../db/sql.ts';
 import type { Clock } from '../lib/clock.ts';
 import { holdMs, RefusalCounts, type LoginRefusal } from './refusal-counts.ts';
-import { addRefusedLogins, closeRefusedLogins } from './refused-login-queries.ts';
+import { addRefusedLogins, closeRefusedLogins } from './refused-logins.ts';
 
 /** Told of every login of a device. Keeps what its owner is to know of those that were refused. */
 export type LoginWatch = {

@@ -2,7 +2,7 @@ import { entriesValues, insertEntriesFrom } from '../audit/entry.ts';
 import type { Actor, NewEntry } from '../audit/entry.ts';
 import type { Configuration } from '../contract/configuration.ts';
 import type { Sql } from '../db/sql.ts';
-import { limitOf, today } from '../quotas/queries.ts';
+import { limitOf, today } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 
 /** `configuration`: as JSON. `actor`: who registers it; `ts`: when, in ms. */

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { RefusedLogins } from './refused-login-queries.ts';
+import type { RefusedLogins } from './refused-logins.ts';
 
 /** `accountId`: whose device it is, where that is known; `unknown`: of a uuid that is no device's now. */
 export type LoginRefusal = {

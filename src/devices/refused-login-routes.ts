@@ -2,11 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams } from '../http/schema.ts';
 import { noSuchDevice } from './no-such-device.ts';
-import {
-  findRefusedLogins,
-  findRemovedLogins,
-  type RefusedLoginRow,
-} from './refused-login-queries.ts';
+import { findRefusedLogins, findRemovedLogins, type RefusedLoginRow } from './refused-logins.ts';
 import {
   RefusedLoginList,
   RemovedLoginList,

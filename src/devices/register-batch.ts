@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import { lockUsage } from '../quotas/queries.ts';
+import { lockUsage } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 import { explainRefusal, refuseBeyond } from '../quotas/store-within.ts';
 import { insertDevices, type NewDevice } from './queries.ts';

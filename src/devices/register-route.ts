@@ -2,7 +2,7 @@ import { doneBy } from '../audit/entry.ts';
 import type { Bus } from '../bus/bus.ts';
 import { checkConfigurationSizes } from '../contract/sizes.ts';
 import { warnOfUnknownTo } from '../contract/unknown-members.ts';
-import { sayWarnings } from '../contract/warning.ts';
+import { sayWarnings } from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { createInTurn } from '../quotas/in-turn.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { Configuration } from '../contract/configuration.ts';
 import { Labels } from '../contract/label.ts';
-import { SomeWarnings } from '../contract/warning.ts';
+import { SomeWarnings } from '../contract/warnings.ts';
 import { deviceUuid, timestamp } from '../http/schema.ts';
 import { AskedProtocol } from './pick-connector.ts';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { Configuration } from '../contract/configuration.ts';
-import { profileStates } from '../contract/profile-state.ts';
+import { profileStates } from '../contract/profile.ts';
 import { presences } from '../contract/presence.ts';
 import { Purpose } from '../contract/purpose.ts';
 import { deviceUuid, timestamp } from '../http/schema.ts';

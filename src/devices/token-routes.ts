@@ -6,7 +6,7 @@ import type { Sql } from '../db/sql.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { noSuchDevice } from './no-such-device.ts';
-import { raiseTokenVersion } from './access-queries.ts';
+import { raiseTokenVersion } from './tokens.ts';
 import { RotatedToken, TokenRotation } from './registration-schema.ts';
 import { deriveToken } from './token.ts';
 

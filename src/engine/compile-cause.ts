@@ -1,7 +1,6 @@
 import type { Cause, Thresholds } from '../contract/purpose.ts';
 import type { Over } from './bins.ts';
-import { preparePolygon } from './geo.ts';
-import type { Polygon } from './geo.ts';
+import { type Polygon, preparePolygon } from './arithmetic.ts';
 import { withoutLongLists } from './told-thresholds.ts';
 
 /**

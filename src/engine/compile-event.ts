@@ -1,8 +1,7 @@
 import { compileCause } from './compile-cause.ts';
 import type { CompiledCause } from './compile-cause.ts';
-import { listAsked } from '../contract/actions/actions.ts';
+import { type Actions, listAsked } from '../contract/actions.ts';
 import type { Action } from '../contract/actions/action.ts';
-import type { Actions } from '../contract/actions/actions.ts';
 import type { Purpose, PurposeEvent, State } from '../contract/purpose.ts';
 import { targetOf } from './move-target.ts';
 import type { MoveTarget } from './move-target.ts';

@@ -4,7 +4,7 @@ import type { LiveEvent } from './compile-event.ts';
 import { Draft } from './draft.ts';
 import type { Place } from '../contract/place.ts';
 import type { Evaluated } from './outcome.ts';
-import type { Deferred } from './deferred-numbers.ts';
+import type { Deferred } from './evidence.ts';
 import { enteredPurpose, enteredState, noEvidence } from './runtime.ts';
 import type { Evidence, EventEvidence, Runtime } from './runtime.ts';
 import { leftAtReentry } from './time-kept.ts';

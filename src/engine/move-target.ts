@@ -1,4 +1,4 @@
-import type { Actions } from '../contract/actions/actions.ts';
+import type { Actions } from '../contract/actions.ts';
 import type { Place } from '../contract/place.ts';
 import type { Purpose } from '../contract/purpose.ts';
 

@@ -1,7 +1,7 @@
 import type { CompiledCause } from './compile-cause.ts';
 import { roundDecimal } from './decimal.ts';
 import { finite } from './finite.ts';
-import { isInside } from './geo.ts';
+import { isInside } from './arithmetic.ts';
 import type { Measurement, Position } from '../contract/measurement.ts';
 import type { Thresholds } from '../contract/purpose.ts';
 

@@ -1,7 +1,7 @@
 import type { LiveEvent } from './compile-event.ts';
 import type { CompiledCause } from './compile-cause.ts';
 import type { Sense } from '../contract/configuration.ts';
-import type { WarningCode } from '../contract/warning.ts';
+import type { WarningCode } from '../contract/warnings.ts';
 import { canAgree, maxTried } from './can-agree.ts';
 import type { KnownSenses } from './known-senses.ts';
 

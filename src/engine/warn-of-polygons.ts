@@ -1,7 +1,7 @@
 import type { Position } from '../contract/measurement.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
-import { warning, type Warning } from '../contract/warning.ts';
-import { shorterWay } from './geo.ts';
+import { warning, type Warning } from '../contract/warnings.ts';
+import { shorterWay } from './arithmetic.ts';
 
 /** Polygons that go round a pole: latitude and longitude are a plane here, which has no poles. */
 export function warnOfPolygons(purposes: readonly Purpose[], pathOf: PurposePath): Warning[] {

@@ -1,5 +1,5 @@
 import type { Cause, PurposeEvent } from '../contract/purpose.ts';
-import { warning, type Warning, type WarningCode } from '../contract/warning.ts';
+import { warning, type Warning, type WarningCode } from '../contract/warnings.ts';
 import type { LiveEvent } from './compile-event.ts';
 import { describeDuration } from './duration-words.ts';
 import { unnoticedGapMs } from './listening.ts';

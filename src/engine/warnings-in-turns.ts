@@ -1,7 +1,7 @@
 import type { DeviceSenses } from './known-senses.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { warnInParts } from './warnings.ts';
-import { maxWarnings, type Warning } from '../contract/warning.ts';
+import { maxWarnings, type Warning } from '../contract/warnings.ts';
 
 /** What is looked through before others have their turn: some milliseconds. */
 const sizeOfTurn = 2_000;

@@ -1,5 +1,4 @@
-import { warning } from '../contract/warning.ts';
-import type { Warning, WarningCode } from '../contract/warning.ts';
+import { warning, type Warning, type WarningCode } from '../contract/warnings.ts';
 import { compileProfile } from './compile.ts';
 import type { LiveEvent } from './compile-event.ts';
 import type { Profile } from './compile.ts';

@@ -4,7 +4,7 @@ import {
   refuseLabelList,
   type ExportedDevice,
 } from '../exports/list-devices.ts';
-import { refuseTooMuch } from '../exports/refuse-too-much.ts';
+import { refuseTooMuch } from '../exports/exports.ts';
 import { refuseUnknown } from '../http/refuse-unknown.ts';
 import { asJsonList, asLines } from '../exports/text.ts';
 import { csvType, ndjsonType } from '../lib/media-types.ts';
@@ -15,7 +15,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { lastTs } from '../http/schema.ts';
 import type { Exports } from '../quotas/exports.ts';
 import { csvHeader } from './export-csv.ts';
-import { tagsOf, walkEvents, type EventExportFilter } from './export-events.ts';
+import { type EventExportFilter, tagsOf, walkEvents } from './export.ts';
 import { EventExport, EventExportQuery } from './export-schema.ts';
 
 export type EventExportDeps = { db: Database; exports: Pick<Exports, 'run'> };

@@ -4,7 +4,7 @@ import type { MonotonicClock } from '../lib/clock.ts';
 import { WakeableRest } from '../lib/wakeable-rest.ts';
 import { catchUpEvents } from './catch-up.ts';
 import type { WaitingRoom } from '../streams/waiting-room.ts';
-import { Member } from '../streams/member.ts';
+import { Member } from '../streams/subscriber.ts';
 import type { StreamPosition } from '../streams/position.ts';
 import { readPosition } from '../streams/read-position.ts';
 import type { TakeTurn } from '../streams/slices.ts';

@@ -1,6 +1,6 @@
 import type { NewEvent } from '../contract/event.ts';
 import type { Sql } from '../db/sql.ts';
-import { slicesOf } from '../lib/slices.ts';
+import { slicesOf } from '../lib/text.ts';
 
 /**
  * Records a batch of events within the caller's transaction and gives those that are new: an event

@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import { kindOf } from '../db/error-kind.ts';
+import { kindOf } from '../db/errors.ts';
 import { purgeLock } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
 import type { MonotonicClock } from '../lib/clock.ts';

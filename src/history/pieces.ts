@@ -1,4 +1,4 @@
-import { kindOf } from '../db/error-kind.ts';
+import { kindOf } from '../db/errors.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
 import { pause } from '../lib/wait.ts';
 

@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import { kindOf } from '../db/error-kind.ts';
+import { kindOf } from '../db/errors.ts';
 import { historyTables, readHistoryKind } from './kind.ts';
 import { deletePieceOf, type RemovedDevices, type Turn } from './pieces.ts';
 

@@ -10,7 +10,7 @@ import { crossOrigin, securityHeaders } from './headers.ts';
 import type { Account } from './request.ts';
 import type { Route } from './route.ts';
 import type { Allowance } from './rate-limit.ts';
-import { createTakeRoom } from './room.ts';
+import { createTakeRoom } from './memory.ts';
 import { mountRoutes, type RouterDeps } from './router.ts';
 
 export type AppOptions = {

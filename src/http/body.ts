@@ -3,7 +3,7 @@ import { createBrotliDecompress, createUnzip } from 'node:zlib';
 import type { Context } from 'koa';
 import { DomainError } from '../errors.ts';
 import { JoinedChunks } from '../lib/joined-chunks.ts';
-import { decodeUtf8 } from '../lib/json-text.ts';
+import { decodeUtf8 } from '../lib/json.ts';
 import { isPercentEncodedUtf8, isStorable, parseJsonBody } from './json.ts';
 import { parseListBody, type ListBody } from './list-body.ts';
 import type { RequestState } from './request-info.ts';

@@ -5,7 +5,7 @@ import type { Logger } from '../log/logger.ts';
 import { plain, type FindAddress } from './address.ts';
 import { toAnswer } from './errors.ts';
 import type { RequestState } from './request-info.ts';
-import { dropUnreadBody } from '../lib/unread-body.ts';
+import { dropUnreadBody } from '../lib/request-body.ts';
 
 export type Observe = (request: {
   method: string;

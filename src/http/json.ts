@@ -1,7 +1,7 @@
 import { nextTurn } from '../lib/in-turns.ts';
 import { maxJsonParts, measureJson } from '../lib/json-extent.ts';
 import { DomainError, type Problem } from '../errors.ts';
-import { findJsonError, tellJsonError } from '../lib/json-text.ts';
+import { findJsonError, tellJsonError } from '../lib/json.ts';
 import { jsonPointer } from '../lib/json-pointer.ts';
 
 // A purpose is ten levels deep.

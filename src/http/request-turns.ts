@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { ByteRoom } from '../lib/byte-room.ts';
-import { LoopTurns } from '../lib/loop-turns.ts';
+import { LoopTurns } from '../lib/event-loop.ts';
 
 export type RequestTurnsOptions = {
   /** The client's address, or its network. Asked for of those that wait only. */

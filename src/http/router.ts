@@ -13,7 +13,7 @@ import { fingerprintOf, readKey, type Once, type RunOnce } from './once.ts';
 import { readQuery } from './query.ts';
 import { applyRateLimit, type Allowance } from './rate-limit.ts';
 import { KoaRequestInfo } from './request-info.ts';
-import type { TakeRoom } from './room.ts';
+import type { TakeRoom } from './memory.ts';
 import { checkRights, labelsOf } from './rights.ts';
 import { JsonText, jsonText, Streamed } from './answer.ts';
 import type { Account, Token } from './request.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { readTime } from '../lib/read-time.ts';
+import { readTime } from '../lib/time.ts';
 
 /** Milliseconds since the Unix epoch in a response; specification section 2.1. */
 export const timestamp = z.int().meta({

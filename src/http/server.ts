@@ -10,7 +10,7 @@ import { limitConnections } from './connection-limits.ts';
 import { crossOriginDevices } from './headers.ts';
 import { watchIdleSockets } from './idle-sockets.ts';
 import { listen, type HttpListener } from './listen.ts';
-import { OneByOne, type Handle } from './one-by-one.ts';
+import { type Handle, OneByOne } from './arrivals.ts';
 import { createRequestTurns } from './request-turns.ts';
 import {
   refuseAtOnce,

@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import type { InTransaction } from '../http/once.ts';
-import { throwGone } from '../quotas/queries.ts';
+import { throwGone } from '../quotas/quotas.ts';
 
 /** Whose key it is. `owner`: of an API key its identifier; null: a session's. */
 export type KeyPlace = { accountId: number; owner: string | null; hash: Buffer };

@@ -1,4 +1,4 @@
-import { readTime } from '../lib/read-time.ts';
+import { readTime } from '../lib/time.ts';
 
 /** A line that says what was measured, by a device that is not looked for yet. `ts` in ms. */
 export type ImportCandidate = {

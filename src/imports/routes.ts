@@ -7,7 +7,7 @@ import { createSlots } from '../quotas/slots.ts';
 import type { ImportPorts } from './ports.ts';
 import { csvType, ndjsonType } from '../lib/media-types.ts';
 import type { Receipt } from './receipt.ts';
-import { ImportRun } from './run.ts';
+import { ImportRun } from './imports.ts';
 import { ImportReceipt } from './schema.ts';
 
 export type ImportRoutesDeps = ImportPorts & {

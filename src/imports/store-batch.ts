@@ -1,5 +1,5 @@
 import type { Database } from '../db/database.ts';
-import { kindOf, stateOf, states } from '../db/error-kind.ts';
+import { kindOf, stateOf, states } from '../db/errors.ts';
 import type { Transaction } from '../db/transaction.ts';
 import { backoffMs, pause } from '../lib/wait.ts';
 import { beginBatch, listOwnDevices, type Owner } from './queries.ts';

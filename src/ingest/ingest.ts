@@ -1,13 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeviceIdentity, Uplink } from '../contract/uplink.ts';
-import { createBatcher, type BatcherOptions } from './queue/batcher.ts';
-import { DeviceQueues, stamp } from './queue/device-queues.ts';
+import { type BatcherOptions, createBatcher } from './batcher.ts';
+import { DeviceQueues, stamp } from './queues.ts';
 import { Message, newUnit, uplinkOfTick } from './rules/message.ts';
 import { ContextCache } from './store/context-cache.ts';
-import { createEventQuota, type EventQuotaOptions } from './store/event-quota.ts';
-import { createContextLoader, type ListWaitingSenses } from './store/load-contexts.ts';
+import { createEventQuota, type EventQuotaOptions } from './event-quota.ts';
+import { createContextLoader, type ListWaitingSenses } from './device-state.ts';
 import { retryBounds, type RetryBounds } from './store/retry.ts';
-import type { FindNewest } from './store/sense-clocks.ts';
+import type { FindNewest } from './save-states.ts';
 import { storeBatch } from './store/store-batch.ts';
 import type { StoreDeps } from './store/storing.ts';
 
@@ -23,22 +23,22 @@ import type { StoreDeps } from './store/storing.ts';
  *    3. parseUplink     ../device/parse-uplink  makes measurements, events … of the payload, or rejections
  *   src/ingest
  *    4. ingest          ingest.ts               queues it behind the messages of its device
- *    5. beginBatches    queue/batcher.ts        begins a transaction where another one may begin (mayBegin)
+ *    5. beginBatches    batcher.ts        begins a transaction where another one may begin (mayBegin)
  *    6. takeBatch       queue/take-batch.ts     takes what waits: accounts in turn, devices in order
  *    7. storeBatch      store/store-batch.ts    stores it, mostly by one commitBatch; what is tried where that
- *                                              fails says recover.ts
- *    8. commitBatch     store/commit.ts         one transaction, of these steps:
- *       load            store/commit.ts         reads devices that are not remembered (load-contexts.ts)
+ *                                              fails says retry.ts
+ *    8. commitBatch     commit.ts         one transaction, of these steps:
+ *       load            commit.ts         reads devices that are not remembered (device-state.ts)
  *       planBatch       store/plan-batch.ts     gives accounts their parts, and has each message applied to its device
- *                                              (plan-device.ts; rules/apply.ts, pure)
- *       dropBeyond      store/event-quota.ts    leaves out events beyond the account's quota
+ *                                              (plan.ts; rules/apply.ts, pure)
+ *       dropBeyond      event-quota.ts    leaves out events beyond the account's quota
  *       write           store/write.ts          writes device states and rows, all statements at once; where
  *                                              alarms are to be decided, that is done in between
- *       onCommitSent    queue/batcher.ts        lets the next batch begin on top of this commit
- *       tellStored      store/tell.ts           after the commit: messages are stored, effects happen
+ *       onCommitSent    batcher.ts        lets the next batch begin on top of this commit
+ *       tellStored      after-commit.ts           after the commit: messages are stored, effects happen
  *   connector/mqtt    (for steps 1, 2, 9 and 10 HTTP has http/uplink.ts, a bridge bridge/arrivals.ts)
- *    9. stored          ack.ts                  those before it on its connection first [MQTT-4.6.0-2]
- *   10. writePubacks    ack.ts                  all PUBACKs of a commit to one socket in one piece
+ *    9. stored          mqtt/inflight.ts                  those before it on its connection first [MQTT-4.6.0-2]
+ *   10. writePubacks    mqtt/inflight.ts                  all PUBACKs of a commit to one socket in one piece
  */
 
 export type IngestOptions = BatcherOptions & {

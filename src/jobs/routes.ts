@@ -4,7 +4,7 @@ import { labelsOf } from '../http/rights.ts';
 import type { Account } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
-import { findJob, listJobs, stopJob, type JobAction, type JobOwner } from './queries.ts';
+import { findJob, type JobAction, type JobOwner, listJobs, stopJob } from './jobs.ts';
 import { Job, JobList, JobParams } from './schema.ts';
 
 const tag = 'Jobs';

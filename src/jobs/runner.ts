@@ -1,11 +1,11 @@
 import type { Database } from '../db/database.ts';
-import { kindOf, type DatabaseErrorKind } from '../db/error-kind.ts';
+import { type DatabaseErrorKind, kindOf } from '../db/errors.ts';
 import { jobsLock } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { pause } from '../lib/wait.ts';
 import { WakeableRest } from '../lib/wakeable-rest.ts';
-import { lockUsage } from '../quotas/queries.ts';
+import { lockUsage } from '../quotas/quotas.ts';
 import type { JobFailure } from './schema.ts';
 import { findNext, lockPiece, putOffJob, saveProgress, type JobPiece } from './turn-queries.ts';
 

@@ -4,8 +4,8 @@ import { DomainError } from '../errors.ts';
 import type { Keep } from '../http/once.ts';
 import { quotaExceeded } from '../quotas/exceeded.ts';
 import type { LimitsOf } from '../quotas/overrides.ts';
-import { lockUsage } from '../quotas/queries.ts';
-import { countPlaces, forgetJobs, insertJob, type NewJob } from './queries.ts';
+import { lockUsage } from '../quotas/quotas.ts';
+import { countPlaces, forgetJobs, insertJob, type NewJob } from './jobs.ts';
 import type { StartedJob } from './schema.ts';
 
 /** Jobs of an account that have ended and are kept, and how long at most. */

@@ -1,6 +1,6 @@
 import type { Actor } from '../audit/entry.ts';
 import type { Sql } from '../db/sql.ts';
-import type { JobAction } from './queries.ts';
+import type { JobAction } from './jobs.ts';
 import type { JobFailure } from './schema.ts';
 
 /** Failed devices of a job that are kept by name. */

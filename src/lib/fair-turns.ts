@@ -1,4 +1,4 @@
-import { Rotation } from './rotation.ts';
+import { Rotation } from './fair-queue.ts';
 
 /** Whom something is queued for: the client's address, and who asks there (an account, a credential). */
 export type Asker = { address: string; who: string };

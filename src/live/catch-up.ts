@@ -1,4 +1,4 @@
-import { kindOf } from '../db/error-kind.ts';
+import { kindOf } from '../db/errors.ts';
 import type { Sql } from '../db/sql.ts';
 import { isKnownTo, type StreamPosition } from '../streams/position.ts';
 import type { LiveFilter } from './group.ts';

@@ -1,4 +1,4 @@
-import type { Member } from '../streams/member.ts';
+import type { Member } from '../streams/subscriber.ts';
 import type { Reach } from '../streams/reach.ts';
 import type { StreamPiece } from '../streams/server-sent.ts';
 import { maxSent, writeLivePosition, type SentSense } from './live-position.ts';

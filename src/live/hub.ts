@@ -4,7 +4,7 @@ import type { MonotonicClock } from '../lib/clock.ts';
 import type { WaitingRoom } from '../streams/waiting-room.ts';
 import { createSlices } from '../streams/slices.ts';
 import { createAnnouncer } from './announce.ts';
-import { Board, type Joined } from './board.ts';
+import { Board, type Joined } from './live.ts';
 import { underWayMs, type LiveFilter } from './group.ts';
 import { createPositions } from './positions.ts';
 

@@ -5,7 +5,7 @@ import { writePosition } from '../streams/position.ts';
 import { stillHere, writeMessage, type StreamPiece } from '../streams/server-sent.ts';
 import type { OpenSource } from '../streams/source.ts';
 import { catchUpValues, startOf } from './catch-up.ts';
-import type { Joined } from './board.ts';
+import type { Joined } from './live.ts';
 import type { LiveFilter } from './group.ts';
 import type { LiveHub } from './hub.ts';
 import { parseLivePosition, writeLivePosition, type LivePosition } from './live-position.ts';

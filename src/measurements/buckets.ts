@@ -1,7 +1,7 @@
 import type { QueryConfig } from 'pg';
 import type { Sql } from '../db/sql.ts';
 import type { HistoryKind } from '../history/kind.ts';
-import { boundOf, instantOf, keyOf, last as newest } from './export-buckets.ts';
+import { boundOf, instantOf, keyOf, last as newest } from './export.ts';
 import type { MeasurementRange } from './queries.ts';
 import type { BucketView, BucketWidth } from './schema.ts';
 

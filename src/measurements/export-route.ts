@@ -10,7 +10,7 @@ import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { lastTs } from '../http/schema.ts';
 import type { Exports } from '../quotas/exports.ts';
-import { walkExportBuckets } from './export-buckets.ts';
+import { walkExportBuckets } from './export.ts';
 import { walkPoints, type ExportRange, type ExportSeries } from './export-points.ts';
 import { ExportQuery, ExportResponse } from './export-schema.ts';
 import { listExportSeries, refuseTooManyPoints } from './export-series.ts';

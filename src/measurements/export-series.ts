@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { refuseTooMuch } from '../exports/refuse-too-much.ts';
+import { refuseTooMuch } from '../exports/exports.ts';
 import type { ExportRange, ExportSeries } from './export-points.ts';
 
 /** Which senses of which devices. `within`: only devices that have one of these labels; null: any. */

@@ -1,4 +1,4 @@
-import type { ExportBucket } from './export-buckets.ts';
+import type { ExportBucket } from './export.ts';
 import type { PointBlock } from './export-points.ts';
 import type { StatName } from './export-schema.ts';
 

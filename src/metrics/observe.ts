@@ -1,10 +1,10 @@
 import { Counter, Gauge, Histogram } from 'prom-client';
 import type { Registry } from 'prom-client';
-import type { RateObserver } from '../../connector/device/device-rates.ts';
+import type { RateObserver } from '../../connector/device/rates.ts';
 import type { Observer } from '../../connector/options.ts';
-import type { SecretCheckDeps } from '../broker-hooks/secret.ts';
+import type { SecretCheckDeps } from '../broker-hooks/broker-hooks.ts';
 import { DurationHistogram } from './duration-histogram.ts';
-import type { IngestObserver } from '../ingest/store/tell.ts';
+import type { IngestObserver } from '../ingest/after-commit.ts';
 import type { NotificationsOptions } from '../notifications/notifications.ts';
 
 /** What connectors of MQTT and bridges count; a device is never a label. */

@@ -1,5 +1,5 @@
 import type { NewNotification } from '../contract/notification.ts';
-import { describeCauses, type SenseWordsBySId } from './words/causes.ts';
+import { describeCauses, type SenseWordsBySId } from './text.ts';
 import { smsText } from './words/sms-text.ts';
 import { describeTime } from './words/when.ts';
 import type { Words } from './words/words.ts';

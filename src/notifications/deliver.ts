@@ -1,6 +1,6 @@
 import type { Database } from '../db/database.ts';
 import type { AlarmPort } from './alarm-port.ts';
-import { asDeliveryError, DeliveryError, type DriverVerdict } from './drivers/driver.ts';
+import { asDeliveryError, DeliveryError, type DriverVerdict } from './channels/channel.ts';
 import { endAnnouncement } from './end-announcement.ts';
 import { gather } from './gather.ts';
 import type { UndeliveredLog } from './log.ts';

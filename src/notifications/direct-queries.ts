@@ -1,6 +1,6 @@
 import { setImmediate } from 'node:timers/promises';
 import type { Sql } from '../db/sql.ts';
-import { slicesOf } from '../lib/slices.ts';
+import { slicesOf } from '../lib/text.ts';
 import type { Decided } from './enqueue-queries.ts';
 import { dueChannel, type NoticeData } from './turn.ts';
 

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { takeTurns } from './take-turns.ts';
+import { takeTurns } from './outbox.ts';
 import type { Lane, Turn } from './turn.ts';
 
 export type DispatcherOptions = {

@@ -3,7 +3,7 @@ import { mailboxOf } from '../lib/mailbox.ts';
 import { takeRoom, type Asking, type Counted, type QuotasOf } from './allot.ts';
 import { lockCountsOf } from './enqueue.ts';
 import { writeDirect, type NewDirect } from './direct-queries.ts';
-import { findSenders } from './sender-queries.ts';
+import { findSenders } from './recipients.ts';
 import type { Reason } from './reasons.ts';
 import { numberFormat } from './words/formats.ts';
 import type { Words } from './words/words.ts';

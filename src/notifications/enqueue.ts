@@ -5,8 +5,7 @@ import { allot, countedOf, countersOf, counterName } from './allot.ts';
 import type { Counted, Counter, QuotasOf } from './allot.ts';
 import type { Wording } from './compose.ts';
 import { lockCounts, writeNotifications } from './enqueue-queries.ts';
-import { findSenders, listDeviceWords } from './sender-queries.ts';
-import type { DeviceWords, Sender } from './sender-queries.ts';
+import { type DeviceWords, findSenders, listDeviceWords, type Sender } from './recipients.ts';
 import { createUnsentList, sortOut } from './sort-out.ts';
 import type { AskedOfAccount, EnqueueOptions } from './sort-out.ts';
 

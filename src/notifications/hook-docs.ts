@@ -1,5 +1,5 @@
 import type { WebhookDocs } from '../http/openapi-webhooks.ts';
-import { AlarmHook, NoticeHook, TestHook } from './hook-payload.ts';
+import { AlarmHook, NoticeHook, TestHook } from './webhook-docs.ts';
 
 const headers = {
   'webhook-id': 'The same at every attempt: who has seen it has the message already.',

@@ -1,6 +1,6 @@
 import { createLimitedLines } from '../log/limited-lines.ts';
 import type { Logger } from '../log/logger.ts';
-import type { DeliveryError } from './drivers/driver.ts';
+import type { DeliveryError } from './channels/channel.ts';
 import { restAfterFailuresMs } from './settle-turn.ts';
 
 /** Where the outbox writes. */

@@ -1,4 +1,4 @@
-import { normalizePhoneNumber } from '../contract/phone-number.ts';
+import { normalizePhoneNumber } from '../contract/values.ts';
 import { type NumberRule } from './phone-number.ts';
 import type { Reason } from './reasons.ts';
 import type { Turn } from './turn.ts';

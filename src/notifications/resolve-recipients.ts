@@ -1,5 +1,5 @@
 import type { NewNotification } from '../contract/notification.ts';
-import type { ContactOf, DeviceWords, Sender } from './sender-queries.ts';
+import type { ContactOf, DeviceWords, Sender } from './recipients.ts';
 import type { AskedOfAccount, MessageCandidate, EnqueueOptions, UnsentList } from './sort-out.ts';
 
 type Devices = ReadonlyMap<number, Pick<DeviceWords, 'labels'>>;

@@ -1,9 +1,9 @@
 import type { SenseEvent } from '../contract/event.ts';
-import { DeliveryError } from './drivers/driver.ts';
-import type { EmailDriver } from './drivers/email.ts';
-import type { Drivers } from './drivers/open.ts';
-import type { HookDriver } from './drivers/signed-webhook.ts';
-import { hookPayload, type HookLinks } from './hook-payload.ts';
+import { DeliveryError } from './channels/channel.ts';
+import type { EmailDriver } from './channels/email.ts';
+import type { Drivers } from './channels/open.ts';
+import type { HookDriver } from './channels/webhook.ts';
+import { type HookLinks, hookPayload } from './webhook-docs.ts';
 import type { Turn } from './turn.ts';
 import { wordsOf } from './words/words-of.ts';
 

@@ -1,5 +1,4 @@
-import type { Actions } from '../contract/actions/actions.ts';
-import { notificationsAsked } from '../contract/actions/actions.ts';
+import { type Actions, notificationsAsked } from '../contract/actions.ts';
 import type { SenseEvent } from '../contract/event.ts';
 import type { NotNotified } from '../contract/not-notified.ts';
 import type { Announced, NewNotification } from '../contract/notification.ts';

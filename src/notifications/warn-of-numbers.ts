@@ -1,7 +1,7 @@
-import { normalizePhoneNumber } from '../contract/phone-number.ts';
+import { normalizePhoneNumber } from '../contract/values.ts';
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { listPhoneNumbers, listSms, warnOfNumberForms } from '../contract/warn-of-number-forms.ts';
-import { maxWarnings, warning, type Warning } from '../contract/warning.ts';
+import { maxWarnings, warning, type Warning } from '../contract/warnings.ts';
 import type { NumberRule } from './phone-number.ts';
 
 /** Numbers in purposes that no SMS will be sent to, at their places. */

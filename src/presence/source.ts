@@ -1,11 +1,11 @@
 import type { Bus } from '../bus/bus.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
 import { invalidLastEventId } from '../streams/ids.ts';
-import type { Member } from '../streams/member.ts';
+import type { Member } from '../streams/subscriber.ts';
 import type { WaitingRoom } from '../streams/waiting-room.ts';
 import { stillHere, writeMessage, type StreamPiece } from '../streams/server-sent.ts';
 import type { OpenSource } from '../streams/source.ts';
-import { PresenceBoard } from './board.ts';
+import { PresenceBoard } from './presence.ts';
 import { createWriteTurn, position, writeAskAgain } from './write-turn.ts';
 
 export type PresenceSourceDeps = {

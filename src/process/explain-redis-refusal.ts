@@ -1,4 +1,4 @@
-import { isCertificateError, isTlsError } from '../lib/probe-server.ts';
+import { isCertificateError, isTlsError } from '../lib/servers.ts';
 
 /** What Redis answers to a client that it will not serve until something is changed. */
 const refusals: [RegExp, (name: string, said: string) => string][] = [

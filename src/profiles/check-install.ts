@@ -1,4 +1,4 @@
-import { checkCosts } from '../engine/cost.ts';
+import { checkCosts } from '../engine/check.ts';
 import { checkProfile } from '../engine/check-profile.ts';
 import type { Purpose } from '../contract/purpose.ts';
 import { checkPurposeSizes } from '../contract/sizes.ts';

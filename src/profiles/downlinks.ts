@@ -1,5 +1,6 @@
 import type { Bus } from '../bus/bus.ts';
-import type { DeviceIdentity, Downlink, DownTopic, DueTopic } from '../contract/uplink.ts';
+import type { DeviceIdentity, Downlink, DueTopic } from '../contract/uplink.ts';
+import type { DownTopic } from '../contract/topic.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';

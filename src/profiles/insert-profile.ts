@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { Sql } from '../db/sql.ts';
-import { limitOf } from '../quotas/queries.ts';
+import { limitOf } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 
 /** A profile's purposes as they are kept. */

@@ -1,7 +1,7 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { lockUsage } from '../quotas/queries.ts';
+import { lockUsage } from '../quotas/quotas.ts';
 import { awaiting, needed } from './transition-sql.ts';
 
 /** What of the account's profiles no device has any more is removed; its usage is locked (`lockUsage`). */

@@ -1,4 +1,4 @@
-import { kindOf } from '../db/error-kind.ts';
+import { kindOf } from '../db/errors.ts';
 
 const maxAttempts = 5;
 

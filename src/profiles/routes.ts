@@ -1,14 +1,13 @@
 import type { z } from 'zod';
 import { warnOfNumberForms } from '../contract/warn-of-number-forms.ts';
 import { warnOfUnknown } from '../contract/unknown-members.ts';
-import { joinWarnings, type Warning } from '../contract/warning.ts';
+import { joinWarnings, type Warning } from '../contract/warnings.ts';
 import { DomainError } from '../errors.ts';
 import { labelsOf } from '../http/rights.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { createInTurn } from '../quotas/in-turn.ts';
-import { installProfile } from './install-profile.ts';
-import type { InstallDeps } from './install-profile.ts';
+import { type InstallDeps, installProfile } from './install.ts';
 import { findRollOut } from './roll-out.ts';
 import { exampleIds } from '../http/schema.ts';
 import { InstalledProfile, ProfileInstall, ProfileParams, RollOut } from './schema.ts';

@@ -1,4 +1,4 @@
-import { transitionOf } from '../contract/profile-state.ts';
+import { transitionOf } from '../contract/profile.ts';
 import type { Sql } from '../db/sql.ts';
 import { textList } from '../db/text-list.ts';
 import { transition } from './transition-sql.ts';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { profileStates } from '../contract/profile-state.ts';
+import { profileStates } from '../contract/profile.ts';
 import { Purpose } from '../contract/purpose.ts';
-import { Warnings } from '../contract/warning.ts';
+import { Warnings } from '../contract/warnings.ts';
 import { deviceUuid, exampleIds, timestamp, uuidParam } from '../http/schema.ts';
 
 export const ProfileParams = z.object({ pId: uuidParam.meta({ example: exampleIds.profile }) });

@@ -1,5 +1,9 @@
-import { awaitingAnswer, neededStates, transitionOf } from '../contract/profile-state.ts';
-import type { ProfileHappening } from '../contract/profile-state.ts';
+import {
+  awaitingAnswer,
+  neededStates,
+  type ProfileHappening,
+  transitionOf,
+} from '../contract/profile.ts';
 import { textList } from '../db/text-list.ts';
 
 /** A transition as SQL: whether a row's `state` is one that it leads from, and the state that it leads to. */

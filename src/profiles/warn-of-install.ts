@@ -1,6 +1,6 @@
 import type { Purpose, PurposePath } from '../contract/purpose.ts';
 import { warnOfActions } from '../contract/warn-of-actions.ts';
-import { joinWarnings, type Warning } from '../contract/warning.ts';
+import { joinWarnings, type Warning } from '../contract/warnings.ts';
 import type { Sql } from '../db/sql.ts';
 import { warnOfPolygons } from '../engine/warn-of-polygons.ts';
 import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';

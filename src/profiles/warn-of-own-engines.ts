@@ -1,5 +1,5 @@
 import type { Cause, Purpose, PurposeEvent, PurposePath } from '../contract/purpose.ts';
-import { warning, type Warning } from '../contract/warning.ts';
+import { warning, type Warning } from '../contract/warnings.ts';
 
 /** A member that only the service is known to evaluate, and where it stands. */
 export type ServiceOnly = { path: string; member: string };

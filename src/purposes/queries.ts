@@ -1,7 +1,7 @@
 import type { Purpose } from '../contract/purpose.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import { limitOf, lockUsage } from '../quotas/queries.ts';
+import { limitOf, lockUsage } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 
 type PurposeQuotas = Pick<QuotaSettings, 'purposes' | 'purposeBytes'>;

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Purpose } from '../contract/purpose.ts';
-import { Warnings } from '../contract/warning.ts';
+import { Warnings } from '../contract/warnings.ts';
 import { exampleIds, timestamp, uuidParam } from '../http/schema.ts';
 
 export const PurposeParams = z.object({

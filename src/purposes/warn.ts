@@ -3,7 +3,7 @@ import type { Purpose } from '../contract/purpose.ts';
 import { warnOfUnknown } from '../contract/unknown-members.ts';
 import { warnOfActions } from '../contract/warn-of-actions.ts';
 import { warnOfNumberForms } from '../contract/warn-of-number-forms.ts';
-import { joinWarnings, type Warning } from '../contract/warning.ts';
+import { joinWarnings, type Warning } from '../contract/warnings.ts';
 import { warnOfPolygons } from '../engine/warn-of-polygons.ts';
 import { listWarningsInTurns } from '../engine/warnings-in-turns.ts';
 import { nextTurn } from '../lib/in-turns.ts';

@@ -1,4 +1,4 @@
-import { createBuckets } from './buckets.ts';
+import { createBuckets } from './rates.ts';
 import type { LimitsOf } from './overrides.ts';
 
 /** The quota `eventsPerSecond` in this process. */

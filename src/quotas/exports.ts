@@ -1,5 +1,5 @@
 import { DomainError } from '../errors.ts';
-import { accountGone } from './queries.ts';
+import { accountGone } from './quotas.ts';
 import { createSlots, type Release } from './slots.ts';
 
 /** Queries that are answered in more than one piece. */

@@ -1,4 +1,4 @@
-import { createBuckets } from './buckets.ts';
+import { createBuckets } from './rates.ts';
 import { eventsBurst } from './event-rate.ts';
 import type { LimitsOf } from './overrides.ts';
 

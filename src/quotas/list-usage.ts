@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import { findActivity, type CountRetention } from './activity-queries.ts';
 import { levelOf } from './near.ts';
-import { findUsage, type Usage } from './queries.ts';
+import { findUsage, type Usage } from './quotas.ts';
 import type { UsageList } from './schema.ts';
 import { quotaNames, type QuotaName, type QuotaSettings } from './settings.ts';
 

@@ -1,8 +1,8 @@
-import { insertEntries } from '../audit/queries.ts';
+import { insertEntries } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { listStoredBytes, type CountRetention } from './activity-queries.ts';
-import { today } from './queries.ts';
+import { today } from './quotas.ts';
 import type { QuotaName, QuotaSettings } from './settings.ts';
 
 /** From this part of a quota on it is said that it nears its end. */

@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { listOverrides } from './queries.ts';
+import { listOverrides } from './quotas.ts';
 import type { QuotaSettings } from './settings.ts';
 
 /** The quotas of an account: the configuration's, but for those that are its own. */

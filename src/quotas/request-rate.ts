@@ -1,4 +1,4 @@
-import { createBuckets } from './buckets.ts';
+import { createBuckets } from './rates.ts';
 import type { LimitsOf } from './overrides.ts';
 
 /** What is left of an account's requests after one more; `isAllowed` says whether that one was within. */

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { quotaExceeded } from './exceeded.ts';
-import { accountGone, findUsage, throwGone } from './queries.ts';
+import { accountGone, findUsage, throwGone } from './quotas.ts';
 import type { QuotaName, QuotaSettings } from './settings.ts';
 
 export type Within = {

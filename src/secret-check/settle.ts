@@ -6,7 +6,7 @@ import { StartError } from '../start-error.ts';
 import { nextChecks } from './checks.ts';
 import { examineSecret, type Examined, type SecretConfig } from './examine.ts';
 import { lockChecks, noteUnknown, replaceChecks } from './queries.ts';
-import { describeRefusal } from './refusal.ts';
+import { describeRefusal } from './secret-check.ts';
 
 export type SecretLog = Pick<Log, 'info' | 'warn'>;
 

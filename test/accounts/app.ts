@@ -12,7 +12,7 @@ import {
 } from '../../src/accounts/registration-limit.ts';
 import { redisLimiters } from '../../src/accounts/redis-limiters.ts';
 import { accountsRoutes } from '../../src/accounts/routes.ts';
-import { createThrottle } from '../../src/accounts/throttle.ts';
+import { createThrottle } from '../../src/accounts/login-limits.ts';
 import type { BusMessages } from '../../src/bus/bus.ts';
 import { writeEndedSessions } from '../../src/assembly/audit.ts';
 import { forgetPersons } from '../../src/history/owned-rows.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { forgetTokensOfEnded } from '../../src/accounts/push-tokens.ts';
-import { findSenders } from '../../src/notifications/sender-queries.ts';
+import { findSenders } from '../../src/notifications/recipients.ts';
 import { password, sessionStores, startLogins, type Logins } from './logins.ts';
 
 const path = '/v2/accounts/push-tokens';

@@ -1,4 +1,4 @@
-import { Actions } from '../../src/contract/actions/actions.ts';
+import { Actions } from '../../src/contract/actions.ts';
 import type { AlarmSignal, FiredSignal } from '../../src/contract/alarm-signal.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
 import type { Alarm } from '../../src/alarms/alarm.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { memoryLimiters } from '../../src/accounts/limiters.ts';
-import { createBridgeCheck, createSecretCheck } from '../../src/broker-hooks/secret.ts';
+import { createBridgeCheck, createSecretCheck } from '../../src/broker-hooks/broker-hooks.ts';
 import type { RequestInfo } from '../../src/http/request.ts';
 
 const secret = 'the-secret-of-the-broker';

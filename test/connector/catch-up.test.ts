@@ -1,5 +1,5 @@
 import { afterEach, expect, test } from 'vitest';
-import { createRateStore } from '../../connector/device/device-rates.ts';
+import { createRateStore } from '../../connector/device/rates.ts';
 import { limits, manualClock, startWorld, until, type World } from './harness.ts';
 import { startHttpWorld, type HttpWorld } from './http/harness.ts';
 import { enter, moments, publishPacket } from './raw.ts';

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect, type AddressInfo } from 'node:net';
 import { beforeEach, describe, expect, test } from 'vitest';
-import { createRateStore, type RateStore } from '../../connector/device/device-rates.ts';
+import { createRateStore, type RateStore } from '../../connector/device/rates.ts';
 import { createHttpDevices } from '../../connector/http/devices.ts';
 import { createHttpUplink } from '../../connector/http/uplink.ts';
 import { defaultTuning } from '../../connector/options.ts';

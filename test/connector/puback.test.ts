@@ -1,7 +1,7 @@
 import { Duplex } from 'node:stream';
 import { expect, test } from 'vitest';
 import { Connection } from '../../connector/mqtt/connection.ts';
-import { writePubacks } from '../../connector/mqtt/ack.ts';
+import { writePubacks } from '../../connector/mqtt/inflight.ts';
 import { startTimeouts } from '../../connector/mqtt/timeouts.ts';
 import { defaultTuning } from '../../connector/options.ts';
 import { limits, manualClock, until } from './harness.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { pino } from 'pino';
 import { afterEach, describe, expect, test } from 'vitest';
 import { createRefusedLoginLog } from '../../connector/device/refused-logins.ts';
-import { createLog } from '../../src/log/create-log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { manualClock, startWorld, type World } from './harness.ts';
 import { connectPacket, dial, enter } from './raw.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { createDownlinkRoom } from '../../connector/device/downlink-room.ts';
-import { DownlinkQueue } from '../../connector/device/downlink-queue.ts';
+import { DownlinkQueue } from '../../connector/device/downlinks.ts';
 import type { Encoded } from '../../connector/device/downlink-sender.ts';
 import type { DeviceIdentity, Downlink } from '../../src/contract/uplink.ts';
 import { generate } from 'mqtt-packet';

@@ -4,10 +4,10 @@ import type {
   Delivery,
   DeviceIdentity,
   Downlink,
-  DownTopic,
   Outcome,
   Uplink,
 } from '../../src/contract/uplink.ts';
+import type { DownTopic } from '../../src/contract/topic.ts';
 import { DomainError } from '../../src/errors.ts';
 
 type Stored = { device: DeviceIdentity; uplink: Uplink };

@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { PacketBuffer } from '../../connector/mqtt/packet-buffer.ts';
 import { publish, publishBytes } from '../../connector/mqtt/v5-write.ts';
-import { readProperties, type PropertiesOf } from '../../connector/mqtt/v5-properties.ts';
+import { type PropertiesOf, readProperties } from '../../connector/mqtt/v5.ts';
 
 describe('a field of properties', () => {
   const places: PropertiesOf[] = [

@@ -1,4 +1,4 @@
-import { warning, type Warning } from '../../src/contract/warning.ts';
+import { warning, type Warning } from '../../src/contract/warnings.ts';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import {
   configuration,

@@ -6,7 +6,7 @@ import {
   listAsked,
   messagesOf,
   notificationsAsked,
-} from '../../src/contract/actions/actions.ts';
+} from '../../src/contract/actions.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
 
 const engine = { pId: 'p', puId: 1, stId: 1, evId: 1, ts: 5 };

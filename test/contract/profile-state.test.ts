@@ -5,7 +5,7 @@ import {
   neededStates,
   profileStates,
   profileTransitions,
-} from '../../src/contract/profile-state.ts';
+} from '../../src/contract/profile.ts';
 
 const docs = new URL('../../docs/devices.md', import.meta.url);
 

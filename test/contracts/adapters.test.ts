@@ -23,7 +23,7 @@ const adapters = [
     contract: 'pg-driver',
     inside: /pg\.Query\b|pg\.Connection\b|connection\.stream|sendCopyFromChunk|authenticationMD5/,
   },
-  { file: 'src/db/error-kind.ts', contract: 'pg-errors', inside: /'Connection terminated/ },
+  { file: 'src/db/errors.ts', contract: 'pg-errors', inside: /'Connection terminated/ },
   {
     file: 'src/db/jobs.ts',
     contract: 'graphile-worker',

@@ -1,7 +1,7 @@
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { kindOf, stateOf } from '../../src/db/error-kind.ts';
+import { kindOf, stateOf } from '../../src/db/errors.ts';
 import { startProxy } from '../faults/proxy.ts';
 import { startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 

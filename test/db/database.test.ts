@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, vi } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { isUnavailable } from '../../src/db/error-kind.ts';
+import { isUnavailable } from '../../src/db/errors.ts';
 import { startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
 import { runOn } from '../support/template.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { listEntries } from '../../src/audit/queries.ts';
+import { listEntries } from '../../src/audit/audit.ts';
 import { databaseKinds } from '../support/database.ts';
 import { type App, startApp } from './app.ts';
 import { credentials, openDoor } from './door.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { readFileSync } from 'node:fs';
-import { warningCodes, type Warning } from '../../src/contract/warning.ts';
+import { type Warning, warningCodes } from '../../src/contract/warnings.ts';
 import { call } from '../accounts/app.ts';
 import type { Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';

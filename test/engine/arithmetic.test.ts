@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { roundDecimal } from '../../src/engine/decimal.ts';
-import { isInside, preparePolygon } from '../../src/engine/geo.ts';
+import { isInside, preparePolygon } from '../../src/engine/arithmetic.ts';
 
 describe('rounding of decimal text', () => {
   test.each([

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { checkCosts } from '../../src/engine/cost.ts';
+import { checkCosts } from '../../src/engine/check.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { measurements, purposes } from './arbitraries.ts';
-import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
 import { number, profileOf, purposeWith, run } from './samples.ts';
 
 const roomy = { causesPerMeasurement: 1_000_000, evidenceBytes: 1_000_000_000 };

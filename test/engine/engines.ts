@@ -3,7 +3,7 @@ import type { Measurement } from '../../src/contract/measurement.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import type { Profile } from '../../src/engine/compile.ts';
 import { reportedMoveOf } from '../../src/engine/device-event.ts';
-import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import type { Listening } from '../../src/engine/listening.ts';
 import type { Moment } from '../../src/engine/outcome.ts';

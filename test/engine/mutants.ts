@@ -1,5 +1,5 @@
 import { registerHooks } from 'node:module';
-import { compareAnswer } from '../../src/cli/engine/vectors/compare.ts';
+import { compareAnswer } from '../../src/cli/engine/vectors.ts';
 import { readCases, type Case } from '../../src/cli/engine/vectors/cases.ts';
 import { mutations } from './mutations.ts';
 

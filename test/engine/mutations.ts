@@ -6,7 +6,7 @@ export type Mutation = {
 };
 
 const setBack = 'src/ingest/rules/sense-clock.ts';
-const takeTime = 'src/ingest/rules/take-time.ts';
+const takeTime = 'src/ingest/rules/event-time.ts';
 const kept = 'src/engine/time-kept.ts';
 const runtime = 'src/engine/runtime.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { findNextDue } from '../../src/engine/next-due.ts';
 import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';

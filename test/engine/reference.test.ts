@@ -7,7 +7,7 @@ import type { Purpose } from '../../src/contract/purpose.ts';
 import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
 import type { Runtime } from '../../src/engine/runtime.ts';
 import { notice, type LastSeen } from '../../src/engine/last-seen.ts';
-import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
 import { measurements, measurementsUpTo, purposes, purposesWith } from './arbitraries.ts';
 import { explained, storedOld } from './reference/described.ts';
 import { ReferenceEngine } from './reference/engine.ts';

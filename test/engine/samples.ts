@@ -6,7 +6,7 @@ import { Purpose } from '../../src/contract/purpose.ts';
 import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
 import { startRuntime, type Runtime } from '../../src/engine/runtime.ts';
 import { notice, type LastSeen } from '../../src/engine/last-seen.ts';
-import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
 
 /** A purpose with one state, number 1, that has these events. */
 export function purposeWith(...events: unknown[]): Purpose {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { compileProfile } from '../../src/engine/compile.ts';
-import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import type { Listening } from '../../src/engine/listening.ts';
 import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';

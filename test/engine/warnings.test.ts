@@ -3,7 +3,7 @@ import type { Sense } from '../../src/contract/configuration.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { listWarnings } from '../../src/engine/warnings.ts';
 import { purposeWith } from './samples.ts';
-import { warning, type WarningCode } from '../../src/contract/warning.ts';
+import { warning, type WarningCode } from '../../src/contract/warnings.ts';
 
 const own = () => '';
 const event = (evId: number, thresholds: object, more: object = {}, actions: object = {}) => ({

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { refuseTooMuch } from '../../src/exports/refuse-too-much.ts';
+import { refuseTooMuch } from '../../src/exports/exports.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;

@@ -59,7 +59,7 @@ function isPossible(receipt: HttpReceipt, areOutcomesLost: boolean): boolean {
 
 /**
  * How many items of a device were rejected: of a message, and of a minute, the first are kept one by one, and the number
- * of the others in a row (`src/ingest/rules/collect-rejections.ts`). Right for up to 1,000 rows; older ones are removed.
+ * of the others in a row (`src/ingest/rules/rejections.ts`). Right for up to 1,000 rows; older ones are removed.
  */
 export async function countRejections(db: Pick<Sql, 'query'>, uuid: string): Promise<number> {
   const { rows } = await db.query<{ count: number }>(

@@ -1,6 +1,6 @@
 import { connectAsync } from 'mqtt';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { detachDevices } from '../../src/devices/remove-devices.ts';
+import { detachDevices } from '../../src/devices/remove.ts';
 import { createClearing } from '../../src/history/clear-removed.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
 import { connectDevice } from '../journeys/device.ts';

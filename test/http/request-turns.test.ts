@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { OneByOne } from '../../src/http/one-by-one.ts';
+import { OneByOne } from '../../src/http/arrivals.ts';
 import { refuseAtOnce } from '../../src/http/refuse.ts';
 import { createRequestTurns, type RequestTurns } from '../../src/http/request-turns.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Warning } from '../../src/contract/warning.ts';
+import type { Warning } from '../../src/contract/warnings.ts';
 import { call, type Answer } from '../accounts/app.ts';
 import { type TestService, testService } from '../journeys/service.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { Purpose } from '../../src/contract/purpose.ts';
-import type { EventCounts } from '../../src/ingest/store/event-quota.ts';
+import type { EventCounts } from '../../src/ingest/event-quota.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as harness from './harness.ts';
 import { forever, ingestProcess, insertDevice, measured, now, uplink } from './harness.ts';

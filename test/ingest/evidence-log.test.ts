@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { compileProfile } from '../../src/engine/compile.ts';
-import { encodeRuntime } from '../../src/engine/encode-runtime.ts';
+import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
 import { addedTo, replay } from '../../src/engine/replay.ts';
 import type { StoredLog } from '../../src/engine/replay.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
-import { createContextLoader } from '../../src/ingest/store/load-contexts.ts';
+import { createContextLoader } from '../../src/ingest/device-state.ts';
 import { newDeviceQueue } from '../../src/ingest/queue/device-queue.ts';
 import type { DeviceQueue } from '../../src/ingest/queue/device-queue.ts';
 import { ContextCache } from '../../src/ingest/store/context-cache.ts';

@@ -4,7 +4,7 @@ import type { Delivery, DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
 import { DomainError } from '../../src/errors.ts';
 import { usualTickPace, type TickPace } from '../../src/ingest/ticks/pace.ts';
-import { startTicks, type Ticks, type TicksDeps } from '../../src/ingest/ticks/ticks.ts';
+import { startTicks, type Ticks, type TicksDeps } from '../../src/ingest/ticks.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { insertDevice, insertDevices, now } from './harness.ts';
 

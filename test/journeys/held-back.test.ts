@@ -1,6 +1,6 @@
 import { afterEach, expect, it } from 'vitest';
 import type { Config } from '../../src/config/config.ts';
-import { saveOverride } from '../../src/quotas/queries.ts';
+import { saveOverride } from '../../src/quotas/quotas.ts';
 import { testDatabase } from '../support/database.ts';
 import { configuration, openApp, thresholdPurpose, type App, type Registration } from './app.ts';
 import { connectDevice } from './device.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { findJsonError } from '../../src/lib/json-text.ts';
+import { findJsonError } from '../../src/lib/json.ts';
 
 describe('the place where a text stops being JSON', () => {
   test.each([

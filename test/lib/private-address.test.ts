@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { isPrivateAddress, isPrivateHost, privateNetworks } from '../../src/lib/private-address.ts';
+import { isPrivateAddress, isPrivateHost, privateNetworks } from '../../src/lib/address.ts';
 
 test.each([...privateNetworks.ipv4, ...privateNetworks.ipv6])('%s is private', (network) => {
   const [address = ''] = network.split('/');

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { readTime } from '../../src/lib/read-time.ts';
+import { readTime } from '../../src/lib/time.ts';
 
 describe('the time that a text says', () => {
   test.each([

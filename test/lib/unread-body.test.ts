@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server } from 'node:http';
 import { connect, type AddressInfo, type Socket } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { dropUnreadBody } from '../../src/lib/unread-body.ts';
+import { dropUnreadBody } from '../../src/lib/request-body.ts';
 
 const mebibyte = 1_048_576;
 /** What Node reads of a request before anybody has asked for its body. */

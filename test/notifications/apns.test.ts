@@ -1,7 +1,7 @@
 import { decodeJwt, decodeProtectedHeader } from 'jose';
 import { afterEach, expect, test } from 'vitest';
-import type { Driver, OutgoingMessage } from '../../src/notifications/drivers/driver.ts';
-import { openDrivers } from '../../src/notifications/drivers/open.ts';
+import type { Driver, OutgoingMessage } from '../../src/notifications/channels/channel.ts';
+import { openDrivers } from '../../src/notifications/channels/open.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { startNotifications } from '../../src/notifications/notifications.ts';
 import { testDatabase } from '../support/database.ts';

@@ -2,7 +2,7 @@ import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import type { ContactOptions } from '../../src/notifications/delivery-side.ts';
 import type { AlarmPort } from '../../src/notifications/alarm-port.ts';
-import type { Drivers } from '../../src/notifications/drivers/open.ts';
+import type { Drivers } from '../../src/notifications/channels/open.ts';
 import type { NotificationLog } from '../../src/notifications/log.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';

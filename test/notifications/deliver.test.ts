@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, afterAll, expect, onTestFinished, test } from 'vitest';
-import type { Driver } from '../../src/notifications/drivers/driver.ts';
+import type { Driver } from '../../src/notifications/channels/channel.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
 import { forgetOutcomes } from '../../src/notifications/queries.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';

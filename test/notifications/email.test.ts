@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { SMTPServer } from 'smtp-server';
 import { afterEach, describe, expect, test } from 'vitest';
 import { describeError } from '../../src/log/describe-error.ts';
-import { emailDriver } from '../../src/notifications/drivers/email.ts';
+import { emailDriver } from '../../src/notifications/channels/email.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 
 const closing: (() => Promise<unknown>)[] = [];
@@ -151,7 +151,7 @@ describe.skipIf(!hasOpenssl)('a server with a certificate that it signed itself'
 
   test('is taken where NODE_EXTRA_CA_CERTS names who signed it', async () => {
     const { port, certFile, arrived } = await startSigned();
-    const driver = new URL('../../src/notifications/drivers/email.ts', import.meta.url);
+    const driver = new URL('../../src/notifications/channels/email.ts', import.meta.url);
     const script = `
       import { emailDriver } from ${JSON.stringify(driver.href)};
       const smtpUrl = 'smtp://127.0.0.1:${port}?tls.rejectUnauthorized=true';

@@ -2,12 +2,12 @@ import type { AlarmPort } from '../../src/notifications/alarm-port.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { ContactOptions } from '../../src/notifications/delivery-side.ts';
-import { DeliveryError } from '../../src/notifications/drivers/driver.ts';
-import type {
-  Driver,
-  OutgoingMessage,
-  DriverVerdict,
-} from '../../src/notifications/drivers/driver.ts';
+import {
+  DeliveryError,
+  type Driver,
+  type DriverVerdict,
+  type OutgoingMessage,
+} from '../../src/notifications/channels/channel.ts';
 import { listNotifications } from '../../src/notifications/queries.ts';
 import type { NewNotification } from '../../src/contract/notification.ts';
 import type { NotificationOutcome } from '../../src/notifications/schema.ts';

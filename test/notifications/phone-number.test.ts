@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
 import defaults from '../../config/default.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
-import { normalizePhoneNumber } from '../../src/contract/phone-number.ts';
+import { normalizePhoneNumber } from '../../src/contract/values.ts';
 import { createNumberRule } from '../../src/notifications/phone-number.ts';
 import { findFirstSms, warnOfNumbers } from '../../src/notifications/warn-of-numbers.ts';
 

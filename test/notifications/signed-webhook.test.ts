@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import type { LookupAll } from '../../src/notifications/drivers/post-publicly.ts';
-import { hookDriver, type OutgoingHook } from '../../src/notifications/drivers/signed-webhook.ts';
+import { hookDriver, type OutgoingHook } from '../../src/notifications/channels/webhook.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import { startHookReceiver, type HookReply } from '../support/hook-receiver.ts';
 

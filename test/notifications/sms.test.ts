@@ -5,8 +5,8 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Driver, OutgoingMessage } from '../../src/notifications/drivers/driver.ts';
-import { openDrivers } from '../../src/notifications/drivers/open.ts';
+import type { Driver, OutgoingMessage } from '../../src/notifications/channels/channel.ts';
+import { openDrivers } from '../../src/notifications/channels/open.ts';
 import { reasons, type Reason } from '../../src/notifications/reasons.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 

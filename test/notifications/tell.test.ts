@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Actions } from '../../src/contract/actions/actions.ts';
+import { Actions } from '../../src/contract/actions.ts';
 import { tell, type Ask, type TellOptions, type Told } from '../../src/notifications/tell.ts';
 import { migrateWorker } from '../../src/notifications/worker.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';

@@ -1,5 +1,5 @@
 import { afterEach, beforeAll, afterAll, expect, test } from 'vitest';
-import type { Driver } from '../../src/notifications/drivers/driver.ts';
+import type { Driver } from '../../src/notifications/channels/channel.ts';
 import type { NotificationLog } from '../../src/notifications/log.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { DeliveryError } from '../../src/notifications/drivers/driver.ts';
+import { DeliveryError } from '../../src/notifications/channels/channel.ts';
 import { createUndeliveredLog, type FailedAttempt } from '../../src/notifications/log.ts';
 import { restAfterFailuresMs } from '../../src/notifications/settle-turn.ts';
 import { useContacts } from './contact-fixtures.ts';

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
-import { openFilesLimit, shareFiles } from '../../src/assembly/descriptors.ts';
+import { openFilesLimit, shareFiles } from '../../src/assembly/resources.ts';
 import { configuration, openApp, send, type App, type Registration } from '../journeys/app.ts';
 import { connectDevice } from '../journeys/device.ts';
 import { runProgram, type Running } from '../journeys/process.ts';

@@ -2,7 +2,7 @@ import { PassThrough } from 'node:stream';
 import { text as readAll } from 'node:stream/consumers';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
-import { createLog } from '../../src/log/create-log.ts';
+import { createLog } from '../../src/log/log.ts';
 import { hidePrivate } from '../../src/log/hide-private.ts';
 import type { LogContext } from '../../src/log/logger.ts';
 

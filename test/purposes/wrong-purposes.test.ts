@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Purpose } from '../../src/contract/purpose.ts';
-import type { Warning } from '../../src/contract/warning.ts';
+import type { Warning } from '../../src/contract/warnings.ts';
 import { type App, startApp } from '../devices/app.ts';
 import { mutations, type Json } from './mutations.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { listMigrations, migrationsDir } from '../../src/db/known-migrations.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { findUsage } from '../../src/quotas/queries.ts';
+import { findUsage } from '../../src/quotas/quotas.ts';
 import { migrateTo, silent } from '../db/earlier.ts';
 import { emptyDatabase, type TestDatabase } from '../support/database.ts';
 import { runOn } from '../support/template.ts';

@@ -10,7 +10,7 @@ import {
   type NearQuota,
   type QuotaWatch,
 } from '../../src/quotas/near.ts';
-import { findUsage, saveOverride } from '../../src/quotas/queries.ts';
+import { findUsage, saveOverride } from '../../src/quotas/quotas.ts';
 import { QuotaSettings } from '../../src/quotas/settings.ts';
 import { useContacts } from '../notifications/contact-fixtures.ts';
 import * as given from '../notifications/fixtures.ts';

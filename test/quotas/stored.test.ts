@@ -3,7 +3,7 @@ import { forgetPersons } from '../../src/history/owned-rows.ts';
 import { deleteAccount } from '../../src/accounts/delete-account.ts';
 import defaults from '../../config/default.ts';
 import { startOverrides } from '../../src/quotas/overrides.ts';
-import { removeOverride, saveOverride } from '../../src/quotas/queries.ts';
+import { removeOverride, saveOverride } from '../../src/quotas/quotas.ts';
 import { configuration, purpose, startApp, untilTaken, type App } from '../devices/app.ts';
 import { databaseKinds } from '../support/database.ts';
 

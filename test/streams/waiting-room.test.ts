@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Member } from '../../src/streams/member.ts';
+import { Member } from '../../src/streams/subscriber.ts';
 import { WaitingRoom } from '../../src/streams/waiting-room.ts';
 
 const mebibyte = 1_048_576;

@@ -3,7 +3,7 @@ import { nameKey } from '../alarm.ts';
 import { isSamePlace } from '../../contract/place.ts';
 import { close, closeDue, end, endsByMove } from './close.ts';
 import type { DeviceDraft } from './draft.ts';
-import { askPeople, fireAlarm, whyNobody } from './fire.ts';
+import { askPeople, fireAlarm, whyNobody } from '../rules.ts';
 
 /** Takes in one signal of a device, in the order in which they happened. */
 export function decide(device: DeviceDraft, signal: AlarmSignal): void {

@@ -1,4 +1,4 @@
-import { runDue, type RunAlarmsDeps } from './run-due.ts';
+import { type RunAlarmsDeps, runDue } from '../decide.ts';
 
 export type TimerOptions = RunAlarmsDeps & {
   clock: () => number;

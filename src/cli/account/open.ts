@@ -1,7 +1,7 @@
 import type { Bus } from '../../bus/bus.ts';
 import { createLocalBus } from '../../bus/local.ts';
 import { startRedisBus } from '../../bus/redis.ts';
-import { checkRedis } from '../../process/check-redis.ts';
+import { checkRedis } from '../../process/check.ts';
 import { monotonicClock } from '../../lib/clock.ts';
 import type { Config } from '../../config/config.ts';
 import { type Database, openDatabase } from '../../db/database.ts';

@@ -1,8 +1,8 @@
 import { operator } from '../../audit/entry.ts';
-import { insertEntry } from '../../audit/queries.ts';
+import { insertEntry } from '../../audit/audit.ts';
 import { DomainError } from '../../errors.ts';
 import { listUsage } from '../../quotas/list-usage.ts';
-import { removeOverride, saveOverride } from '../../quotas/queries.ts';
+import { removeOverride, saveOverride } from '../../quotas/quotas.ts';
 import { isQuotaName, quotaNames, type QuotaName } from '../../quotas/settings.ts';
 import { getByEmail } from './commands.ts';
 import type { AccountCommand } from './commands.ts';

@@ -1,7 +1,7 @@
 import { linkLifetimeMs, makeResetToken } from '../../accounts/links.ts';
 import { createPublicUrl } from '../../assembly/public-url.ts';
 import { operator } from '../../audit/entry.ts';
-import { insertEntry } from '../../audit/queries.ts';
+import { insertEntry } from '../../audit/audit.ts';
 import { deriveKeys } from '../../config/keys.ts';
 import { DomainError } from '../../errors.ts';
 import { examineSecret } from '../../secret-check/examine.ts';

@@ -3,12 +3,12 @@ import type { SenseEvent } from '../../contract/event.ts';
 import type { Measurement } from '../../contract/measurement.ts';
 import type { SentMeasurement } from '../../contract/uplink.ts';
 import type { LastSeen, Newest } from '../../engine/last-seen.ts';
-import { stamp, type Stamping } from '../../ingest/queue/device-queues.ts';
+import { stamp, type Stamping } from '../../ingest/queues.ts';
 import { noChanges } from '../../ingest/rules/changes.ts';
 import { Pages } from '../../ingest/rules/pages.ts';
 import { addSilentSenses } from '../../ingest/rules/silent-senses.ts';
 import { StoredAlready } from '../../ingest/rules/stored-already.ts';
-import { TakeTime, type Clocked } from '../../ingest/rules/take-time.ts';
+import { type Clocked, TakeTime } from '../../ingest/rules/event-time.ts';
 
 /** Told on `down/errors`: what is odd about the device's clock. */
 export type Remark = { reason: string; message: string };

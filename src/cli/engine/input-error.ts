@@ -1,5 +1,5 @@
 import { warnOfUnknown } from '../../contract/unknown-members.ts';
-import { findJsonError } from '../../lib/json-text.ts';
+import { findJsonError } from '../../lib/json.ts';
 import { jsonPointer } from '../../lib/json-pointer.ts';
 import type { z } from 'zod';
 import { describeIssue } from '../../lib/issue-message.ts';

@@ -1,4 +1,4 @@
-import { asksForMove } from '../../contract/actions/actions.ts';
+import { asksForMove } from '../../contract/actions.ts';
 import type { CauseDetail, CauseSense, DeviceEvent, EventName } from '../../contract/event.ts';
 import type { Place } from '../../contract/place.ts';
 import type { Evaluated, Firing, Tells, Transition } from '../../engine/outcome.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { Purpose } from '../../contract/purpose.ts';
 import { warnOfUnknown } from '../../contract/unknown-members.ts';
 import { warnOfActions } from '../../contract/warn-of-actions.ts';
-import { joinWarnings } from '../../contract/warning.ts';
+import { joinWarnings } from '../../contract/warnings.ts';
 import { checkProfile } from '../../engine/check-profile.ts';
 import { warnOfPolygons } from '../../engine/warn-of-polygons.ts';
 import { listWarnings } from '../../engine/warnings.ts';

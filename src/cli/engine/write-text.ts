@@ -1,5 +1,5 @@
 import type { Profile } from '../../engine/compile.ts';
-import { describeCauses } from '../../notifications/words/causes.ts';
+import { describeCauses } from '../../notifications/text.ts';
 import { words } from '../../notifications/words/words-of.ts';
 import type { Fired, Led, Moved } from './led.ts';
 import { eventText, measuredText, placeText, timeText } from './names.ts';

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
 import { exists, restorePrivate } from '../../db/backup/private-files.ts';
 import { checkPortableCopy } from '../../db/portable/check-copy.ts';
-import { loadTables } from '../../db/portable/load-copy.ts';
+import { loadTables } from '../../db/portable/load.ts';
 import type { PortableManifest } from '../../db/portable/manifest.ts';
 import { restoreEmbedded } from '../../db/portable/restore-embedded.ts';
 import type { CopyOptions } from '../../db/portable/write-copy.ts';

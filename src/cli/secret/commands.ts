@@ -3,7 +3,7 @@ import type { Config } from '../../config/config.ts';
 import { acceptSecret, endChange } from '../../secret-check/accept.ts';
 import { examineSecret, type Examined } from '../../secret-check/examine.ts';
 import { countDependents, countTokensOf, type Dependents } from '../../secret-check/queries.ts';
-import { count, describeDependents, describeRefusal } from '../../secret-check/refusal.ts';
+import { count, describeDependents, describeRefusal } from '../../secret-check/secret-check.ts';
 import type { Tools } from '../account/open.ts';
 
 type Dialogue = { say(line: string): void; confirm(): Promise<boolean> };

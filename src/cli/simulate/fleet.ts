@@ -1,11 +1,11 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import coldRoom from '../../../examples/cold-room.json' with { type: 'json' };
-import { slicesOf } from '../../lib/slices.ts';
+import { slicesOf } from '../../lib/text.ts';
 import { AnyAnswer, PurposeAnswer, RegistrationAnswer } from './answers.ts';
 import { forEachBounded } from './bounded.ts';
 import { configurationOf } from './curve.ts';
 import { protocols, type Protocol, type SimulatedDevice } from './device.ts';
-import { connectHttpDevice } from './http-device.ts';
+import { connectHttpDevice } from './devices.ts';
 import { connectMqttDevice } from './mqtt-device.ts';
 import type { Options } from './options.ts';
 import type { Rest } from './rest.ts';

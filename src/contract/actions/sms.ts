@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { normalizePhoneNumber } from '../phone-number.ts';
+import { normalizePhoneNumber } from '../values.ts';
 import { Text } from '../text.ts';
 import type { Action } from './action.ts';
 

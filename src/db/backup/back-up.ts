@@ -4,7 +4,7 @@ import { StartError } from '../../start-error.ts';
 import { connectionStringOf } from '../embedded/address.ts';
 import { findPostmaster } from '../embedded/postmaster.ts';
 import { readSuperuser } from '../embedded/secrets.ts';
-import { copyFiles, copyLog, type Copied } from './copy-cluster.ts';
+import { type Copied, copyFiles, copyLog } from './backup.ts';
 import { copyRunning } from './copy-running.ts';
 import { makeBackup } from './make-backup.ts';
 import { clusterName, privateNames, writeManifest, type BackupManifest } from './manifest.ts';

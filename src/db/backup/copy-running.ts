@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createScramClient } from '../pg-driver.ts';
-import { copyFiles, copyLog, type Copied } from './copy-cluster.ts';
+import { type Copied, copyFiles, copyLog } from './backup.ts';
 
 /**
  * Copies the cluster of a running server as PostgreSQL's documentation (25.3.4) has it: files first,

@@ -5,7 +5,7 @@ import { findCluster, makeCluster } from '../embedded/location.ts';
 import { placePrograms } from '../embedded/place-programs.ts';
 import { findPackagedPostgres, type SystemUser } from '../embedded/programs.ts';
 import { checkVersion } from '../embedded/launch.ts';
-import { copyFiles, copyLog } from './copy-cluster.ts';
+import { copyFiles, copyLog } from './backup.ts';
 import { clusterName, privateNames, readManifest, type BackupManifest } from './manifest.ts';
 import { refuseLink, restorePrivate } from './private-files.ts';
 

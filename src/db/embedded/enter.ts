@@ -1,4 +1,4 @@
-import { stateOf, states } from '../error-kind.ts';
+import { stateOf, states } from '../errors.ts';
 import { StartError } from '../../start-error.ts';
 import type { LockOptions } from '../lock-tables.ts';
 import { connectionStringOf, type ServerAddress, type RoleLogin } from './address.ts';

@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { stateOf, states } from '../error-kind.ts';
+import { stateOf, states } from '../errors.ts';
 import { withTablesLocked, type LockOptions } from '../lock-tables.ts';
 import type { Sql } from '../sql.ts';
 import { connectionStringOf, type ServerAddress, type RoleLogin } from './address.ts';

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
-import { ask, isPostgres, sslRequest } from '../../lib/probe-server.ts';
+import { ask, isPostgres, sslRequest } from '../../lib/servers.ts';
 import { codeOf } from '../../lib/thrown.ts';
 import { StartError } from '../../start-error.ts';
 import type { ServerAddress } from './address.ts';

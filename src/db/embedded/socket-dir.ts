@@ -1,7 +1,7 @@
 import { chown, lstat, mkdir, mkdtemp, readdir, realpath, rm, rmdir, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
-import { ask, sslRequest } from '../../lib/probe-server.ts';
+import { ask, sslRequest } from '../../lib/servers.ts';
 import { StartError } from '../../start-error.ts';
 import { canWrite } from './location.ts';
 import type { SystemUser } from './programs.ts';

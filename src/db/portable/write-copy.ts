@@ -9,7 +9,7 @@ import { to } from 'pg-copy-streams';
 import { StartError } from '../../start-error.ts';
 import { version } from '../../version.ts';
 import { describeStorage, readStorage } from '../storage.ts';
-import { estimateRows, listSequences, listTables, replaced, type Table } from './catalog.ts';
+import { estimateRows, listSequences, listTables, replaced, type Table } from './write.ts';
 import { writePortableManifest, type CopiedTable, type PortableManifest } from './manifest.ts';
 import { listRunMigrations, requireKnownMigrations } from './migrations.ts';
 import { countRows, type OnRows } from './rows.ts';

@@ -1,6 +1,6 @@
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import { DomainError } from '../../errors.ts';
-import { unreadCost, type DeviceCost } from '../rules/cost.ts';
+import { type DeviceCost, unreadCost } from '../rules/model.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
 import type { Unit } from '../rules/message.ts';
 

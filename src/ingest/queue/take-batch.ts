@@ -1,7 +1,7 @@
-import { costOf } from '../rules/cost.ts';
+import { costOf } from '../rules/model.ts';
 import type { Unit } from '../rules/message.ts';
 import type { DeviceQueue, Work } from './device-queue.ts';
-import type { DeviceQueues } from './device-queues.ts';
+import type { DeviceQueues } from '../queues.ts';
 import type { AccountTurns } from './turns.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type { Rejection } from '../../contract/rejection.ts';
 import type { Changes } from './changes.ts';
-import { collectRejections, type RejectionCollector } from './collect-rejections.ts';
+import { collectRejections, type RejectionCollector } from './rejections.ts';
 import { applyConfiguration } from './configuration.ts';
-import { costs, type Budget } from './cost.ts';
+import { type Budget, costs } from './model.ts';
 import type { DeviceContext } from './device-context.ts';
 import { applyEvents } from './events.ts';
 import { applyMeasurements } from './measurements.ts';

@@ -1,8 +1,8 @@
 import type { Profile } from '../../engine/compile.ts';
 import { findNextDue as findNextTick } from '../../engine/next-due.ts';
-import { costs } from './cost.ts';
+import { costs } from './model.ts';
 import type { DeviceContext, EarliestDue } from './device-context.ts';
-import { evaluatedProfile } from './evaluation.ts';
+import { evaluatedProfile } from './evaluate.ts';
 import { listeningUntil } from './listening-until.ts';
 import { findPendingDue } from './pending.ts';
 import type { ApplyLimits } from './scope.ts';

@@ -3,7 +3,7 @@ import { isSamePlace, type Place } from '../../contract/place.ts';
 import { findEvent } from '../../engine/compile.ts';
 import type { NewEvent, SenseEvent } from '../../contract/event.ts';
 import type { EventReport, Item } from '../../contract/uplink.ts';
-import { costs } from './cost.ts';
+import { costs } from './model.ts';
 import type { DeviceContext } from './device-context.ts';
 import { checkSense, checkTime } from './validate.ts';
 import type { Applied, MessageScope } from './scope.ts';

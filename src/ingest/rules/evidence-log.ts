@@ -3,7 +3,7 @@ import type { Runtime } from '../../engine/runtime.ts';
 import { encodeMeasurements } from '../../engine/measurement-log.ts';
 import type { Measurement } from '../../contract/measurement.ts';
 import type { DeviceContext, EvidenceLog } from './device-context.ts';
-import { evidenceLength } from './cost.ts';
+import { evidenceLength } from './model.ts';
 
 /** Shorter evidence is written as a whole whenever it changes. */
 const longLength = 4_096;

@@ -1,10 +1,10 @@
 import type { Measurement } from '../../contract/measurement.ts';
 import type { Item, SentMeasurement } from '../../contract/uplink.ts';
-import type { MeasurementRow } from './changes.ts';
+import type { MeasurementRow } from './measurement-row.ts';
 import type { DeviceContext } from './device-context.ts';
-import { MessageEvaluation } from './evaluation.ts';
+import { MessageEvaluation } from './evaluate.ts';
 import type { Applied, MessageScope } from './scope.ts';
-import { TakeTime } from './take-time.ts';
+import { TakeTime } from './event-time.ts';
 import { checkSense, checkTime } from './validate.ts';
 
 /**

@@ -1,9 +1,9 @@
-import { messagesOf } from '../../contract/actions/actions.ts';
+import { messagesOf } from '../../contract/actions.ts';
 import type { FiredSignal } from '../../contract/alarm-signal.ts';
 import type { Place } from '../../contract/place.ts';
 import type { Downlink } from '../../contract/uplink.ts';
 import type { Firing } from '../../engine/outcome.ts';
-import { costs } from './cost.ts';
+import { costs } from './model.ts';
 import type { DeviceContext } from './device-context.ts';
 import { recordEvent } from './record-event.ts';
 import type { MessageScope } from './scope.ts';

@@ -2,7 +2,7 @@ import type { Sizes } from '../../contract/sizes.ts';
 import type { Rejection } from '../../contract/rejection.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
 import type { Listening } from '../../engine/listening.ts';
-import type { Budget } from './cost.ts';
+import type { Budget } from './model.ts';
 import type { DeviceContext } from './device-context.ts';
 import type { Changes } from './changes.ts';
 import type { PlannedOutcome } from './outcome.ts';

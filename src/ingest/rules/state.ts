@@ -3,7 +3,7 @@ import { enter, hasPlace } from '../../engine/runtime.ts';
 import type { StateReport } from '../../contract/uplink.ts';
 import type { DeviceContext, Reported } from './device-context.ts';
 import { checkTime } from './validate.ts';
-import { evaluatedProfile } from './evaluation.ts';
+import { evaluatedProfile } from './evaluate.ts';
 import { recordMove } from './record-event.ts';
 import type { MessageScope } from './scope.ts';
 import { signalMove } from './signal.ts';

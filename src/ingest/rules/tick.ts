@@ -1,7 +1,7 @@
 import type { DeviceContext } from './device-context.ts';
 import { isSurelyQuiet } from './due.ts';
 import { broughtBack } from '../../engine/runtime.ts';
-import { evaluatedProfile, MessageEvaluation } from './evaluation.ts';
+import { evaluatedProfile, MessageEvaluation } from './evaluate.ts';
 import { findPendingDue, runPending } from './pending.ts';
 import type { MessageScope } from './scope.ts';
 import { aheadMs } from './sense-clock.ts';

@@ -2,7 +2,7 @@ import type { Profile } from '../../engine/compile.ts';
 import { AccountCache, type Content } from './account-cache.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
 import type { DeviceQueue } from '../queue/device-queue.ts';
-import { evidenceBytes } from '../rules/cost.ts';
+import { evidenceBytes } from '../rules/model.ts';
 
 /** Compiled, a profile takes so many times its bytes as JSON; measured, of the shape that takes most. */
 const compiledFactor = 13;

@@ -1,7 +1,7 @@
 import type { Measurement } from '../../contract/measurement.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { Work } from '../queue/device-queue.ts';
-import type { MeasurementRow } from '../rules/changes.ts';
+import type { MeasurementRow } from '../rules/measurement-row.ts';
 import type { DeviceContext } from '../rules/device-context.ts';
 import { aheadMs } from '../rules/sense-clock.ts';
 import { nameOfStored, StoredAlready } from '../rules/stored-already.ts';

@@ -4,8 +4,7 @@ import type { Profile } from '../../engine/compile.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { Content } from './account-cache.ts';
 import type { DeviceQueue } from '../queue/device-queue.ts';
-import { listContents, listSizes } from './queries.ts';
-import type { DeviceRow, DeviceSize } from './queries.ts';
+import { type DeviceRow, type DeviceSize, listContents, listSizes } from '../write.ts';
 import type { ContextCache } from './context-cache.ts';
 
 /** What profiles say, compiled, by the number of their content. */

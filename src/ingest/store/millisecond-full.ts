@@ -2,7 +2,7 @@ import type { Rejection } from '../../contract/rejection.ts';
 import type { Item, SentMeasurement } from '../../contract/uplink.ts';
 import { newUnit, type Unit } from '../rules/message.ts';
 import type { Work } from '../queue/device-queue.ts';
-import type { MeasurementRow } from '../rules/changes.ts';
+import type { MeasurementRow } from '../rules/measurement-row.ts';
 
 /** There is no room for these: their sense has as many other values in that millisecond as fit into it. */
 export class MillisecondFull extends Error {

@@ -1,10 +1,10 @@
 import type { Work } from '../queue/device-queue.ts';
-import { Budget, costOf, turnsPerBatch, unreadCost } from '../rules/cost.ts';
+import { Budget, costOf, turnsPerBatch, unreadCost } from '../rules/model.ts';
 import { noChanges } from '../rules/changes.ts';
 import type { ApplyLimits } from '../rules/scope.ts';
 import type { StoredAlready } from '../rules/stored-already.ts';
 import type { Plan } from './plan.ts';
-import { planDevice } from './plan-device.ts';
+import { planDevice } from '../plan.ts';
 
 const nothingStored: ReadonlyMap<number, StoredAlready> = new Map();
 

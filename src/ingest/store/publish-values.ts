@@ -1,6 +1,6 @@
 import type { Bus, LiveDevice, LiveValue } from '../../bus/bus.ts';
 import type { DeviceIdentity } from '../../contract/uplink.ts';
-import type { MeasurementRow } from '../rules/changes.ts';
+import type { MeasurementRow } from '../rules/measurement-row.ts';
 import type { Plan } from './plan.ts';
 
 /** To whose values anybody listens, in any process. */

@@ -1,4 +1,4 @@
-import { encodeRuntime } from '../../engine/encode-runtime.ts';
+import { encodeRuntime } from '../../engine/runtime-codec.ts';
 import { documentsOf, jsonSequence, plainArray } from '../../db/array.ts';
 import type { Sql } from '../../db/sql.ts';
 import type { DeviceContext } from '../rules/device-context.ts';

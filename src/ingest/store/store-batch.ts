@@ -3,10 +3,10 @@ import { DomainError } from '../../errors.ts';
 import type { Batch } from '../queue/batch.ts';
 import { dropWithdrawn, type Work } from '../queue/device-queue.ts';
 import { forgetContexts } from './blame.ts';
-import { commitBatch } from './commit.ts';
+import { commitBatch } from '../commit.ts';
 import { failAll } from './give-up.ts';
 import type { Plan } from './plan.ts';
-import { recover } from './recover.ts';
+import { recover } from '../retry.ts';
 import type { StoreDeps, Storing } from './storing.ts';
 
 /**

@@ -1,6 +1,6 @@
 import type { Batch } from '../queue/batch.ts';
 import type { DeviceQueue } from '../queue/device-queue.ts';
-import type { CommitDeps } from './commit.ts';
+import type { CommitDeps } from '../commit.ts';
 import type { AttemptDeps, Attempts, Redeliveries } from './retry.ts';
 
 export type StoreDeps = CommitDeps &

@@ -4,17 +4,12 @@ import type { Sql } from '../../db/sql.ts';
 import type { Transaction } from '../../db/transaction.ts';
 import { saveDue } from './due.ts';
 import { MillisecondFull } from './millisecond-full.ts';
-import { countUnchanged, holdUnchanged, listRemovedAccounts, lockIngest } from './queries.ts';
+import { countUnchanged, holdUnchanged, listRemovedAccounts, lockIngest } from '../write.ts';
 import { saveRuntimes, saveStates } from './save-states.ts';
-import { saveClocks } from './sense-clocks.ts';
+import { saveClocks } from '../save-states.ts';
 import type { Plan } from './plan.ts';
-import type {
-  Changes,
-  DisplayRow,
-  MeasurementRow,
-  ProfileAnswerRow,
-  RejectionRow,
-} from '../rules/changes.ts';
+import type { Changes, DisplayRow, ProfileAnswerRow, RejectionRow } from '../rules/changes.ts';
+import type { MeasurementRow } from '../rules/measurement-row.ts';
 
 /** What other features write inside the transaction of a batch. */
 export type Writers = {

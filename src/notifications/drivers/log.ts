@@ -1,6 +1,5 @@
 import type { NotificationLog } from '../log.ts';
-import { DeliveryError } from './driver.ts';
-import type { Driver } from './driver.ts';
+import { DeliveryError, type Driver } from '../channels/channel.ts';
 
 /** Writes SMS to the log and reaches nobody: for trying out. */
 export function logDriver(log: NotificationLog): Driver {

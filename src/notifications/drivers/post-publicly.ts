@@ -3,8 +3,8 @@ import type { LookupAddress } from 'node:dns';
 import { request as httpRequest } from 'node:http';
 import { request as httpsRequest } from 'node:https';
 import type { LookupFunction } from 'node:net';
-import { isPrivateAddress, isPrivateHost } from '../../lib/private-address.ts';
-import { DeliveryError, reasonOfCode } from './driver.ts';
+import { isPrivateAddress, isPrivateHost } from '../../lib/address.ts';
+import { DeliveryError, reasonOfCode } from '../channels/channel.ts';
 
 /** Where requests may go, and how long one may take from its beginning to the answer's status. */
 export type PostOptions = {

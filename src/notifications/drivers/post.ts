@@ -5,7 +5,7 @@ import {
   reasonOfCode,
   verdictOf,
   withoutSecrets,
-} from './driver.ts';
+} from '../channels/channel.ts';
 
 /** So much of an answer is read; the rest is not waited for. */
 const maxAnswerBytes = 16_384;

@@ -1,5 +1,5 @@
 import type { RestConfig } from '../settings.ts';
-import type { Driver } from './driver.ts';
+import type { Driver } from '../channels/channel.ts';
 import { post } from './post.ts';
 
 /** Sends SMS through a provider that takes a form with `To`, `From` and `Body`, as Twilio's Messages resource does. */

@@ -1,5 +1,5 @@
 import type { Language } from '../../contract/language.ts';
-import { german } from './de.ts';
+import { german } from '../words.ts';
 import { english } from './en.ts';
 import type { Words } from './words.ts';
 

@@ -1,5 +1,5 @@
 import { roundDecimal } from '../../../src/engine/decimal.ts';
-import { isInside, preparePolygon } from '../../../src/engine/geo.ts';
+import { isInside, preparePolygon } from '../../../src/engine/arithmetic.ts';
 import type { Measurement } from '../../../src/contract/measurement.ts';
 import type { Cause } from '../../../src/contract/purpose.ts';
 import { finite, statisticOf } from './bins.ts';

@@ -1,7 +1,7 @@
 import { InputError } from '../input-error.ts';
 import type { WriteLine } from '../write.ts';
 import { readCases, type CaseFile } from './cases.ts';
-import { compareAnswer, type Difference } from './compare.ts';
+import { compareAnswer, type Difference } from '../vectors.ts';
 import { findAnswers, readAnswers } from './read-answers.ts';
 
 /** What is wrong with an answer; `case` counts from 0. */

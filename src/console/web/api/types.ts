@@ -1,5 +1,5 @@
 // The only file of the page that reaches out of it, and for types alone.
-export type { SessionView } from '../../session-routes.ts';
+export type { SessionView } from '../../session.ts';
 export type { DescribedDevice, DeviceList, OneDevice } from '../../../devices/schema.ts';
 export type { Registration } from '../../../devices/registration-schema.ts';
 export type { RefusedLoginList, RemovedLoginList } from '../../../devices/refused-login-schema.ts';

@@ -1,0 +1,188 @@
+import { downPrefix, upPrefix } from '../../src/contract/topic.ts';
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { Bucket, type Rate } from '../device/rate-limit.ts';
+import type { RateStore } from '../device/rates.ts';
+import type { ConnectorPorts } from '../ports.ts';
+import type { AccountConnections, Connection, Device } from './connection.ts';
+
+export type Registry = ReturnType<typeof createRegistry>;
+
+export type RegistryOptions = {
+  rateStore: RateStore;
+  /** How often one device may connect. */
+  connectRate: Rate;
+  maxConnectionsPerDevice: number;
+  ports: Pick<ConnectorPorts, 'presence'>;
+  now: () => number;
+  /** Sessions of a device were taken over twice within a minute. */
+  onTakeovers: (identity: DeviceIdentity) => void;
+};
+
+const excessToldEveryMs = 60_000;
+const takeoversWithinMs = 60_000;
+
+/** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
+export function createRegistry(options: RegistryOptions) {
+  const { rateStore, connectRate, maxConnectionsPerDevice, ports, now } = options;
+  const { presence } = ports;
+  const connections = new Set<Connection>();
+  const devices = new Map<string, Device>();
+  const accounts = new Map<number, AccountConnections>();
+  let connectedDevices = 0;
+
+  function deviceOf(identity: DeviceIdentity): Device {
+    const known = devices.get(identity.uuid);
+    if (known && known.identity.deviceId === identity.deviceId) return known;
+    const nowMs = now();
+    const account = accountOf(identity.accountId);
+    account.devices += 1;
+    if (known) leave(known);
+    const device: Device = {
+      identity,
+      account,
+      upPrefix: upPrefix(identity.uuid),
+      downPrefix: downPrefix(identity.uuid),
+      largeTopic: `${upPrefix(identity.uuid)}measurements`,
+      connections: [],
+      rates: rateStore.enter(identity),
+      connects: new Bucket(connectRate, nowMs),
+      excessToldMs: -Infinity,
+      takenOverMs: -Infinity,
+      toldMs: -Infinity,
+      timer: null,
+    };
+    devices.set(identity.uuid, device);
+    return device;
+  }
+
+  function accountOf(id: number): AccountConnections {
+    const known = accounts.get(id);
+    if (known) return known;
+    const account: AccountConnections = {
+      id,
+      devices: 0,
+      connections: 0,
+      bytes: 0,
+      heldBytes: 0,
+      waiting: new Set(),
+      paused: new Set(),
+      timer: null,
+    };
+    accounts.set(id, account);
+    return account;
+  }
+
+  /** The same identifier again takes its own session over [MQTT-3.1.4-2]; one without has none to take. */
+  function closeSession(
+    device: Device,
+    { clientId, id }: Pick<Connection, 'clientId' | 'id'>,
+  ): void {
+    if (clientId === '') return;
+    for (const other of device.connections) {
+      if (other.clientId !== clientId || other.id === id || other.ending !== null) continue;
+      other.close('replaced');
+      const nowMs = now();
+      const isAgain = nowMs - device.takenOverMs < takeoversWithinMs;
+      device.takenOverMs = nowMs;
+      if (isAgain) options.onTakeovers(device.identity);
+    }
+  }
+
+  function leave({ account, rates }: Device): void {
+    rateStore.leave(rates);
+    account.devices -= 1;
+    forgetUnused(account);
+  }
+
+  /** What ended connections left behind counts as their account's until it is stored or given up. */
+  function forgetUnused({ id, devices, connections, bytes, heldBytes }: AccountConnections): void {
+    if (devices + connections + bytes + heldBytes === 0) accounts.delete(id);
+  }
+
+  return {
+    /** Every connection, known or not. */
+    connections,
+
+    /** Whether the device may connect once more now; counts it where it may. */
+    takeConnect(identity: DeviceIdentity): boolean {
+      const { connects } = deviceOf(identity);
+      const nowMs = now();
+      if (connects.waitMs(connectRate, nowMs) > 0) return false;
+      connects.take(1, connectRate, nowMs);
+      return true;
+    },
+
+    /** Whether the account may have one more connection; one that takes another's place is no more. */
+    hasRoom({ clientId }: Connection, identity: DeviceIdentity, limit: number): boolean {
+      const open = deviceOf(identity).connections.filter(({ ending }) => ending === null);
+      const isTakeover = clientId !== '' && open.some((other) => other.clientId === clientId);
+      const ends = isTakeover || open.length >= maxConnectionsPerDevice ? 1 : 0;
+      return deviceOf(identity).account.connections - ends < limit;
+    },
+
+    /** Whether it is time to say again why the device is not let in. */
+    mayTellOfExcess(identity: DeviceIdentity): boolean {
+      const device = deviceOf(identity);
+      const nowMs = now();
+      if (nowMs - device.excessToldMs < excessToldEveryMs) return false;
+      device.excessToldMs = nowMs;
+      return true;
+    },
+
+    /** Gives a connection its device. The same session gives way, and the oldest beyond the limit. */
+    admit(connection: Connection, identity: DeviceIdentity): void {
+      const device = deviceOf(identity);
+      connection.device = device;
+      closeSession(device, connection);
+      device.connections.push(connection);
+      device.account.connections += 1;
+      if (device.connections.length === 1) {
+        connectedDevices += 1;
+        presence(identity, 'connected');
+      }
+      const open = device.connections.filter(({ ending }) => ending === null);
+      if (open.length > maxConnectionsPerDevice) open[0]?.close('too-many-connections');
+    },
+
+    remove(connection: Connection): void {
+      connections.delete(connection);
+      const { device } = connection;
+      const index = device?.connections.indexOf(connection) ?? -1;
+      if (!device || index < 0) return;
+      device.connections.splice(index, 1);
+      device.account.connections -= 1;
+      if (device.connections.length > 0) return;
+      connectedDevices -= 1;
+      presence(device.identity, 'disconnected');
+    },
+
+    listConnectionsOf: (uuid: string): Connection[] => [...(devices.get(uuid)?.connections ?? [])],
+
+    /** Another process, or this one, has taken a session over. */
+    closeSessionsBut(uuid: string, clientId: string, connection: string): void {
+      const device = devices.get(uuid);
+      if (device) closeSession(device, { clientId, id: connection });
+    },
+
+    /** Forgets devices that are gone and could send at full rate again, and accounts of which nothing is left. */
+    forgetIdle(): void {
+      const nowMs = now();
+      for (const [uuid, device] of devices) {
+        if (device.connections.length > 0) continue;
+        const isIdle =
+          device.connects.isFull(connectRate, nowMs) &&
+          nowMs - device.excessToldMs >= excessToldEveryMs &&
+          nowMs - device.takenOverMs >= takeoversWithinMs &&
+          rateStore.isFull(device.rates);
+        if (!isIdle) continue;
+        devices.delete(uuid);
+        leave(device);
+      }
+      for (const account of accounts.values()) forgetUnused(account);
+    },
+
+    isConnected: (uuid: string) => (devices.get(uuid)?.connections.length ?? 0) > 0,
+
+    countDevices: () => connectedDevices,
+  };
+}

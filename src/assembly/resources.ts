@@ -1,0 +1,96 @@
+import process from 'node:process';
+import { Counter, Gauge, type Registry } from 'prom-client';
+import type { Config } from '../config/config.ts';
+import type { MonotonicClock } from '../lib/clock.ts';
+import { ConnectionPlaces, type Listener } from '../lib/connection-places.ts';
+import type { Log } from '../log/logger.ts';
+
+/**
+ * What the process itself opens at most: the database's connections, listening sockets, files, and what it delivers to
+ * webhooks and mail servers (`delivery-side.ts`).
+ */
+const ownFiles = 1_024;
+/** A line about each listener in so much time. */
+const toldEveryMs = 60_000;
+
+/**
+ * How many connections a process has that may open so many files: all but `ownFiles`, and half of them where there are
+ * few. Each listener leaves a quarter of them to the other one.
+ */
+export function shareFiles(openFiles: number): { most: number; kept: number } {
+  const most = Math.max(Math.floor(openFiles / 2), openFiles - ownFiles);
+  return { most, kept: Number.isFinite(most) ? Math.floor(most / 4) : 0 };
+}
+
+/** How many files this process may open (`ulimit -n`; Node raises it to the hard limit); `Infinity` where no limit is known. */
+export function openFilesLimit(): number {
+  // Names of peers are looked up otherwise, and the environment has secrets.
+  Object.assign(process.report, { excludeNetwork: true, excludeEnv: true });
+  const { userLimits } = process.report.getReport() as {
+    userLimits?: { open_files?: { soft: number | string } };
+  };
+  const soft = Number(userLimits?.open_files?.soft);
+  return soft > 0 ? soft : Infinity;
+}
+
+export type PlacesDeps = {
+  config: Pick<Config, 'role' | 'http'>;
+  log: Log;
+  registry: Registry;
+  monotonicClock: MonotonicClock;
+};
+
+/** The connections that this process may have, by the files that it may open. Says where that is few. */
+export function startPlaces({ config, log, registry, monotonicClock }: PlacesDeps) {
+  const openFiles = openFilesLimit();
+  const { most, kept } = shareFiles(openFiles);
+  if (openFiles < 2 * ownFiles)
+    log.warn(
+      { event: 'connections.few', openFiles, connections: most },
+      `This process may open ${openFiles} files (ulimit -n): it takes ${most} connections, and a burst of webhooks can leave the database without. Allow at least ${2 * ownFiles}.`,
+    );
+  const places = new ConnectionPlaces({
+    most,
+    kept: config.role.name === 'all' ? kept : 0,
+    ofListener: { http: config.http.connections, mqtt: Infinity },
+    onFull: tellOfFull({ log, registry, monotonicClock }),
+  });
+  new Gauge({
+    name: 'connections_open',
+    help: 'Connections of clients that are open, by who listens.',
+    labelNames: ['listener'],
+    registers: [registry],
+    collect() {
+      for (const listener of ['http', 'mqtt'] as const)
+        this.set({ listener }, places.countOf(listener));
+    },
+  });
+  return places;
+}
+
+type Full = { closed: number; refused: number; sinceMs: number };
+
+/** Counts who made way, and says so once a minute while it goes on. */
+function tellOfFull({ log, registry, monotonicClock }: Omit<PlacesDeps, 'config'>) {
+  const counter = new Counter({
+    name: 'connections_made_way_total',
+    help: 'Connections that were closed for others as there was no place left, or refused, by who listens.',
+    labelNames: ['listener', 'outcome'],
+    registers: [registry],
+  });
+  const never = (): Full => ({ closed: 0, refused: 0, sinceMs: -Infinity });
+  const told: Record<Listener, Full> = { http: never(), mqtt: never() };
+  return (listener: Listener, outcome: 'closed' | 'refused', count: number): void => {
+    counter.inc({ listener, outcome }, count);
+    const full = told[listener];
+    full[outcome] += count;
+    const nowMs = monotonicClock();
+    if (nowMs - full.sinceMs < toldEveryMs) return;
+    const { closed, refused } = full;
+    told[listener] = { closed: 0, refused: 0, sinceMs: nowMs };
+    log.warn(
+      { event: 'connections.full', listener, closed, refused },
+      'No place was left for a new connection: idle ones of the address that has most were closed, or the new one was refused.',
+    );
+  };
+}

@@ -1,0 +1,151 @@
+import { insertEntries } from '../audit/audit.ts';
+import type { DoneBy, NewEntry } from '../audit/entry.ts';
+import type { Bus } from '../bus/bus.ts';
+import type { Database } from '../db/database.ts';
+import { giveWay, haltIngest } from '../db/locks.ts';
+import type { Sql } from '../db/sql.ts';
+import { inTurns } from '../lib/in-turns.ts';
+import { lockUsage } from '../quotas/quotas.ts';
+
+export type RemovedDevice = { deviceId: number; uuid: string };
+
+export type RemovalDeps = {
+  db: Database;
+  bus: Bus;
+  /** Devices are marked: what belonged to them is to be deleted. */
+  startClearing: () => void;
+};
+
+export type DeviceRemoval = {
+  /** Removes a device with everything that belongs to it; false when the account has no such device. */
+  removeDevice(accountId: number, uuid: string, by: DoneBy): Promise<boolean>;
+  /** The same of many within the caller's transaction; gives those that were there. `finishRemoval` follows. */
+  removeWithin(
+    tx: Sql,
+    accountId: number,
+    of: { uuids: readonly string[]; labels: readonly string[] | null; by: DoneBy },
+  ): Promise<RemovedDevice[]>;
+  /**
+   * What follows the commit that marked devices: their connections end. What belonged to them is deleted after
+   * that, and is not waited for.
+   */
+  finishRemoval(devices: RemovedDevice[]): Promise<void>;
+};
+
+/**
+ * A removal marks devices: from its commit on nobody finds them, nor anything of them, and nothing is stored for
+ * them. Their rows are then deleted piece by piece, however many they are (`history/clear-removed.ts`).
+ */
+export function createDeviceRemoval({ db, bus, startClearing }: RemovalDeps): DeviceRemoval {
+  const removeWithin: DeviceRemoval['removeWithin'] = async (tx, accountId, of) => {
+    const { by } = of;
+    await lockUsage(tx, accountId);
+    const removed = await markHalting(tx, (marking) => markDevices(marking, accountId, of));
+    const entries = removed.map(({ uuid }): NewEntry => {
+      return { kind: 'device-removed', ...by, details: { deviceAuthUuid: uuid } };
+    });
+    if (entries.length > 0) await insertEntries(tx, accountId, entries);
+    return removed;
+  };
+
+  async function finishRemoval(devices: RemovedDevice[]): Promise<void> {
+    await inTurns(devices, ({ deviceId, uuid }) => bus.publish('access', { deviceId, uuid }));
+    if (devices.length > 0) startClearing();
+  }
+
+  return {
+    async removeDevice(accountId, uuid, by) {
+      const of = { uuids: [uuid], labels: null, by };
+      const removed = await db.transaction((tx) => removeWithin(tx, accountId, of));
+      await finishRemoval(removed);
+      if (removed.length > 0) bus.publish('fleet', { accountId });
+      return removed.length === 1;
+    },
+    removeWithin,
+    finishRemoval,
+  };
+}
+
+/**
+ * Takes some devices of a removed account away from it, as a removal does; gives how many there were. Connections
+ * have ended with the account.
+ */
+export async function detachDevices(
+  db: Database,
+  bus: Pick<Bus, 'publish'>,
+  accountId: number,
+  limit: number,
+): Promise<number> {
+  const detached = await db.transaction(async (tx) => {
+    const { rows } = await tx.query<{ uuid: string }>(
+      'select uuid from device where account_id = $1 order by id limit $2',
+      [accountId, limit],
+    );
+    const of = { uuids: rows.map(({ uuid }) => uuid), labels: null };
+    return of.uuids.length === 0
+      ? []
+      : markHalting(tx, (marking) => markDevices(marking, accountId, of));
+  });
+  // What earlier versions remember of them: they know removed devices, and no removed accounts.
+  await inTurns(detached, ({ deviceId, uuid }) => bus.publish('access', { deviceId, uuid }));
+  return detached.length;
+}
+
+/** Marks while ingest stands; where it would stand for too long, gives way and tries again. */
+function markHalting<T>(tx: Sql, mark: (tx: Sql) => Promise<T>): Promise<T> {
+  return giveWay(async (waitMs) => {
+    await tx.query('savepoint marking');
+    try {
+      await haltIngest(tx, waitMs);
+      return await mark(tx);
+    } catch (error) {
+      await tx.query('rollback to savepoint marking');
+      throw error;
+    }
+  });
+}
+
+/**
+ * One statement, and few rows a device: ingest stands meanwhile. Without its row in `device_state` a device has
+ * neither evidence nor a tick, and what ingest remembers of it is void.
+ */
+async function markDevices(
+  tx: Sql,
+  accountId: number,
+  { uuids, labels }: { uuids: readonly string[]; labels: readonly string[] | null },
+): Promise<RemovedDevice[]> {
+  const { rows } = await tx.query<RemovedDevice>(
+    `
+      with removed as (
+        select id, uuid, name
+          from device
+         where uuid = any($2::uuid[]) and account_id = $1 and ($3::text[] is null or labels && $3)
+         order by id
+           for update
+      ), marked as (
+        update device d
+           set account_id = null, uuid = gen_random_uuid(), name = '', labels = '{}',
+               configuration = '{}'
+          from removed r
+         where d.id = r.id
+      ), stateless as (
+        delete from device_state where device_id in (select id from removed)
+      ), unwatched as (
+        delete from refused_login where device_id in (select id from removed)
+      ), noted as (
+        insert into removed_device (device_id, account_id)
+        select id, $1 from removed
+      ), named as (
+        insert into removed_uuid (uuid, account_id, name)
+        select uuid, $1, name from removed
+        on conflict (uuid) do nothing
+      ), counted as (
+        update account_usage
+           set devices = greatest(0, devices - (select count(*) from removed))
+         where account_id = $1
+      )
+      select id as "deviceId", uuid from removed`,
+    [accountId, uuids, labels],
+  );
+  return rows;
+}

@@ -1,0 +1,103 @@
+import type { Cause, Purpose, PurposeEvent, PurposePath, State } from '../contract/purpose.ts';
+import type { Problem } from '../errors.ts';
+import { purposesPath } from './check-profile.ts';
+
+/** What a profile may make a device cost: causes tried by one measurement, bytes of its evidence. */
+export type Costs = { causesPerMeasurement: number; evidenceBytes: number };
+
+/** The states in which a device would cost more than it may, each with the figure. */
+export function checkCosts(
+  purposes: Purpose[],
+  costs: Costs,
+  pathOf: PurposePath = purposesPath,
+): Problem[] {
+  return purposes.flatMap((purpose, index) => {
+    const global = sumUp(purpose.states.filter(({ isGlobal }) => isGlobal).flatMap(eventsOf));
+    const most = mostRead(global);
+    return purpose.states.flatMap((state, s) => {
+      const path = `${pathOf(index)}/states/${s}`;
+      const own = state.isGlobal ? sumUp([]) : sumUp(state.events);
+      const live = { own, global, most };
+      return [...checkCauses(live, costs, path), ...checkEvidence(live, costs, path)];
+    });
+  });
+}
+
+/** What some events have together: causes by sense, and bytes of evidence. */
+type Sum = { causes: Map<string, number>; bytes: number };
+
+/** What is live in one state: its own events, those of global states, and the sense most of these read. */
+type Live = { own: Sum; global: Sum; most: string[] };
+
+const eventsOf = ({ events }: State) => events;
+
+function sumUp(events: PurposeEvent[]): Sum {
+  const causes = new Map<string, number>();
+  let bytes = 0;
+  for (const event of events) {
+    bytes += eventBytes(event);
+    for (const { sId } of event.causes) causes.set(sId, (causes.get(sId) ?? 0) + 1);
+  }
+  return { causes, bytes };
+}
+
+/** `most`: the sense that most global causes read. All others of them cost less in any state. */
+function checkCauses(
+  { own, global, most }: Live,
+  { causesPerMeasurement }: Costs,
+  path: string,
+): Problem[] {
+  for (const sId of new Set([...own.causes.keys(), ...most])) {
+    const count = (own.causes.get(sId) ?? 0) + (global.causes.get(sId) ?? 0);
+    if (count <= causesPerMeasurement) continue;
+    const allowed = `at most ${causesPerMeasurement} causes may read one sense at once`;
+    return [{ path, message: `${allowed}, here ${count} read ${sId}, global states' included` }];
+  }
+  return [];
+}
+
+function mostRead({ causes }: Sum): string[] {
+  let most: [string, number] | null = null;
+  for (const entry of causes) if (most === null || entry[1] > most[1]) most = entry;
+  return most ? [most[0]] : [];
+}
+
+function checkEvidence({ own, global }: Live, costs: Costs, path: string): Problem[] {
+  const bytes = runtimeBytes + own.bytes + global.bytes;
+  if (bytes <= costs.evidenceBytes) return [];
+  const allowed = `a device's evidence has at most ${costs.evidenceBytes} bytes`;
+  return [{ path, message: `${allowed}, here it can become ${bytes}` }];
+}
+
+// Of `Runtime` as JSON, every number at its longest.
+const runtimeBytes = 100;
+/** `"-2147483648/-2147483648":{"causes":[],"rung":true},` */
+const eventOverheadBytes = 52;
+/** `{"window":"","agreed":{"val":-1.7976931348623157e+308,"ts":8640000000000000,"compared":…}},` */
+const causeOverheadBytes = 120;
+/** `"baseline":-1.7976931348623157e+308,` */
+const baselineBytes = 36;
+/** Twelve bins of a statistic, each with a sum, a count, and the first and last of its values. */
+const overBytes = 1_024;
+/** Of a cause with any member of time: what it evaluated last, and what a run or a silence has (`encodeTime`). */
+const timeBytes = 240;
+/** `,2678400000,[8640000000000000,1]`: an outcome that can be dropped for its age, and the same for the episode. */
+const agedBytes = 32;
+
+function eventBytes({ causes }: PurposeEvent): number {
+  return causes.reduce((sum, cause) => sum + causeBytes(cause), eventOverheadBytes);
+}
+
+/** The longest that one cause's evidence can become; a window has a byte for each measurement in it. */
+function causeBytes({ threshold, measurement }: Cause): number {
+  const { count = 1, relative, forMs, noneForMs, maxAgeMs, over } = threshold ?? {};
+  const window = Math.max(count, measurement?.count ?? 0);
+  const isTimed = (forMs ?? noneForMs ?? maxAgeMs ?? over) !== undefined;
+  return (
+    causeOverheadBytes +
+    window * (maxAgeMs === undefined ? 1 : agedBytes) +
+    (relative ? baselineBytes : 0) +
+    (isTimed ? timeBytes : 0) +
+    (over ? overBytes : 0)
+  );
+}

@@ -1,0 +1,165 @@
+import { setImmediate } from 'node:timers/promises';
+import type { Database } from '../db/database.ts';
+import type { Committing, Transaction } from '../db/transaction.ts';
+import { type TellDeps, tellStored } from './after-commit.ts';
+import type { ContextLoader } from './device-state.ts';
+import { type EventQuotaFilter, noneLeftOut } from './event-quota.ts';
+import { areTicks, type DeviceQueue, tickedTs, type Work } from './queue/device-queue.ts';
+import type { DeviceQueues } from './queues.ts';
+import type { ApplyLimits } from './rules/scope.ts';
+import type { ContextCache } from './store/context-cache.ts';
+import { type FindStored, findStoredAlready } from './store/find-stored.ts';
+import { planBatch, postponeUnread } from './store/plan-batch.ts';
+import type { Plan } from './store/plan.ts';
+import { StaleContext, write, type Writers, type Written } from './store/write.ts';
+
+export type CommitDeps = TellDeps & {
+  db: Database;
+  writers: Writers;
+  loadContexts: ContextLoader;
+  findStored: FindStored;
+  /** Told of the devices that were read or used. */
+  remembered: ContextCache;
+  /** Charged for what a plan costs. */
+  queues: Pick<DeviceQueues, 'charge' | 'failBehind'>;
+  limits: ApplyLimits;
+  /** What one transaction may cost: `planBatch`. */
+  maxBatchItems: number;
+  /** Absent: all events are recorded, and nothing is counted. */
+  eventQuota?: EventQuotaFilter | undefined;
+};
+
+export type CommitOptions = {
+  /** No measurement of it is expected to be stored already. */
+  areNew: boolean;
+  /** The commit under way on top of which this is planned. */
+  behind: Committing | null | undefined;
+  /** The commit is sent, and the queues know what follows it; some of the plan's messages may be postponed. */
+  onCommitSent: (plan: Plan, committing: Committing) => void;
+};
+
+/**
+ * What is read for a transaction; `ticked`: those that have nothing but ticks, with the time of the last; `arrived`: when
+ * the first unit of each arrived (ms).
+ */
+type Unread = {
+  queues: Set<DeviceQueue>;
+  ticked: Map<DeviceQueue, number>;
+  arrived: Map<DeviceQueue, number>;
+};
+
+const allRead: ReadonlySet<DeviceQueue> = new Set();
+
+/**
+ * Stores messages in one transaction, or as many as one may cost: loads what is not known of their devices,
+ * plans, writes, commits, and tells. Throws what the database says, `StaleContext` or `MillisecondFull`:
+ * whether it is stored may be unknown then, and what the queues know too.
+ */
+export async function commitBatch(
+  works: Work[],
+  { areNew, behind, onCommitSent }: CommitOptions,
+  deps: CommitDeps,
+): Promise<void> {
+  const unread: Unread = { queues: new Set(), ticked: new Map(), arrived: new Map() };
+  const isOver = () => stage === 'over';
+  let plan: Plan | undefined;
+  let leftOut = noneLeftOut;
+  let stage: 'open' | 'sent' | 'over' = 'open';
+
+  async function loadPlanWrite(tx: Transaction): Promise<Written> {
+    const tooMany = await load(works, unread, tx, isOver, deps);
+    const isTooMany = ({ queue }: Work) => tooMany.has(queue);
+    const read = tooMany.size > 0 ? works.filter((work) => !isTooMany(work)) : works;
+    const stored = areNew ? undefined : await findKept(tx, read);
+    plan = planBatch(read, deps.limits, deps.maxBatchItems, stored);
+    if (tooMany.size > 0) postponeUnread(plan, works.filter(isTooMany));
+    deps.queues.charge(works, plan.charges);
+    if (plan.rows.events.length > 0 && deps.eventQuota && !isOver())
+      leftOut = deps.eventQuota.dropBeyond(plan, plan.works);
+    // To write what took half of that to plan is a piece of its own.
+    if (plan.cost > deps.maxBatchItems / 2) {
+      await setImmediate();
+      if (isOver()) throw new StaleContext();
+    }
+    return write(tx, plan, areNew, deps.writers);
+  }
+
+  async function findKept(tx: Transaction, read: Work[]) {
+    const known = read.filter(({ queue }) => queue.context !== null);
+    const stored = await findStoredAlready(tx, known, deps.findStored);
+    // Forgotten meanwhile: that is no sign of a removal.
+    if (isOver() || known.some(({ queue }) => queue.context === null)) throw new StaleContext();
+    return stored;
+  }
+
+  function onCommitting(committing: Committing): void {
+    // A database that did not answer for long goes on with what was tried again meanwhile.
+    if (stage === 'over' || !plan) return;
+    stage = 'sent';
+    if (leftOut !== noneLeftOut) deps.eventQuota?.committing(leftOut);
+    // A silent device is read again when it speaks: the memory is for those that send.
+    for (const { queue, context } of plan.after)
+      queue.context = unread.ticked.has(queue) ? null : context;
+    for (const { queue } of plan.works) deps.remembered.note(queue);
+    onCommitSent(plan, committing);
+  }
+
+  let written: Written;
+  try {
+    written = await deps.db.transaction(loadPlanWrite, {
+      behind: behind ?? undefined,
+      onCommitting,
+    });
+  } catch (error) {
+    deps.eventQuota?.undo(leftOut, isSent(stage));
+    if (error instanceof StaleContext) noteForgotten(error, works, unread.queues);
+    // They were read as claimed, and with the rollback they are not.
+    for (const queue of unread.queues) queue.context = null;
+    throw error;
+  } finally {
+    stage = 'over';
+  }
+  if (!plan) return;
+  deps.eventQuota?.committed(plan.works, written, leftOut);
+  tellStored(plan, written, deps);
+}
+
+/**
+ * Reads what is not known of devices, and notes those in `unread`. Gives those that one transaction has no room
+ * to read. Throws `StaleContext` where others changed meanwhile.
+ */
+async function load(
+  works: Work[],
+  unread: Unread,
+  tx: Transaction,
+  isOver: () => boolean,
+  { loadContexts, remembered }: CommitDeps,
+): Promise<ReadonlySet<DeviceQueue>> {
+  const { queues, ticked, arrived } = unread;
+  for (const { queue, units } of works) {
+    if (queue.context !== null) continue;
+    queues.add(queue);
+    const [first] = units;
+    if (first) arrived.set(queue, first.message.uplink.arrivedTs);
+    if (areTicks(units)) ticked.set(queue, tickedTs(units) ?? 0);
+  }
+  if (queues.size === 0) return allRead;
+  const { contexts, left } = await loadContexts(tx, [...queues], ticked, arrived);
+  // Forgotten while others were read: that is no sign of a removal.
+  const isForgotten = ({ queue }: Work) => queue.context === null && !queues.has(queue);
+  if (isOver() || works.some(isForgotten)) throw new StaleContext();
+  for (const queue of queues) {
+    const context = contexts.get(queue.device.deviceId);
+    queue.context = context ? { ...context, device: queue.device } : null;
+    if (!ticked.has(queue)) remembered.note(queue);
+  }
+  return left;
+}
+
+function noteForgotten(error: StaleContext, works: Work[], unread: ReadonlySet<DeviceQueue>): void {
+  for (const { queue } of works)
+    if (queue.context === null && !unread.has(queue)) error.forgotten.add(queue.device.deviceId);
+}
+
+/** TypeScript does not see that a callback has changed it. */
+const isSent = (stage: 'open' | 'sent' | 'over'): boolean => stage === 'sent';

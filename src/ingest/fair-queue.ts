@@ -1,0 +1,169 @@
+import type { AccountTurns, Queued, TurnOptions } from './queue/turns.ts';
+
+/** First in, first out; what is in the middle leaves as fast. */
+type LinkedQueue<T> = { first: T | null; last: T | null };
+
+type Account<T> = LinkedQueue<T> & {
+  readonly id: number;
+  /** What it may still spend; below zero what it owes. */
+  deficit: number;
+  /** It is in the ring: something of it waits, or did when its turn was last over. */
+  isInRing: boolean;
+  /** The round in which it left the ring, or its debt was last brought up to date. */
+  round: number;
+  next: Account<T> | null;
+};
+
+const leastRemembered = 1_000;
+
+export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): AccountTurns<T> {
+  const { quantum, maxDebt, maxDebtors = 10_000 } = options;
+  const accounts = new Map<number, Account<T>>();
+  /** The ring, from the account whose turn it is to the one that waits longest for its own. */
+  let head: Account<T> | null = null;
+  let tail: Account<T> | null = null;
+  /** When its turn is over every account has had one. */
+  let endOfRound: Account<T> | null = null;
+  let round = 0;
+  /** Accounts of which something waits. */
+  let waiting = 0;
+  let forgetAt = leastRemembered;
+
+  function accountOf(id: number): Account<T> {
+    const known = accounts.get(id);
+    if (known) return known;
+    if (accounts.size >= forgetAt) forgetPaid();
+    const account: Account<T> = {
+      first: null,
+      last: null,
+      id,
+      deficit: 0,
+      isInRing: false,
+      round,
+      next: null,
+    };
+    accounts.set(id, account);
+    return account;
+  }
+
+  /** What an account owes goes down by a turn a round, also while nothing of it waits. */
+  function payOff(account: Account<T>): void {
+    account.deficit = Math.min(0, account.deficit + (round - account.round) * quantum);
+    account.round = round;
+  }
+
+  /** Those that owe nothing any more, and the oldest of too many that do. */
+  function forgetPaid(): void {
+    let debtors = 0;
+    for (const account of accounts.values()) {
+      if (account.isInRing) continue;
+      payOff(account);
+      if (account.deficit === 0) accounts.delete(account.id);
+      else debtors += 1;
+    }
+    for (const account of accounts.values()) {
+      if (debtors <= maxDebtors / 2) break;
+      if (account.isInRing) continue;
+      accounts.delete(account.id);
+      debtors -= 1;
+    }
+    forgetAt = Math.max(leastRemembered, accounts.size + maxDebtors / 2);
+  }
+
+  function enter(account: Account<T>): void {
+    payOff(account);
+    account.deficit += quantum;
+    account.isInRing = true;
+    pushBack(account);
+  }
+
+  function pushBack(account: Account<T>): void {
+    account.next = null;
+    if (tail) tail.next = account;
+    else head = endOfRound = account;
+    tail = account;
+  }
+
+  function endTurn(account: Account<T>): void {
+    head = account.next;
+    if (!head) tail = null;
+    const isRoundOver = account === endOfRound;
+    if (isRoundOver) {
+      round += 1;
+      endOfRound = tail;
+    }
+    if (account.first) {
+      account.deficit += quantum;
+      pushBack(account);
+      if (isRoundOver) endOfRound = account;
+      return;
+    }
+    account.isInRing = false;
+    account.round = round;
+    account.next = null;
+    // What was not spent lapses.
+    if (account.deficit >= 0) accounts.delete(account.id);
+  }
+
+  function takeOut(account: Account<T>, element: T): void {
+    unlink(account, element);
+    turns.size -= 1;
+    if (!account.first) waiting -= 1;
+  }
+
+  const turns: { -readonly [K in keyof AccountTurns<T>]: AccountTurns<T>[K] } = {
+    size: 0,
+    add(element) {
+      const account = accountOf(element.accountId);
+      if (!account.first) waiting += 1;
+      enqueue(account, element);
+      turns.size += 1;
+      if (!account.isInRing) enter(account);
+    },
+    remove(element) {
+      const account = accounts.get(element.accountId);
+      if (account) takeOut(account, element);
+    },
+    next() {
+      while (head) {
+        const { first } = head;
+        if (first && head.deficit > 0) {
+          takeOut(head, first);
+          return first;
+        }
+        endTurn(head);
+      }
+      return null;
+    },
+    room: () => (head?.next ? Math.max(0, head.deficit) : Infinity),
+    charge(accountId, cost) {
+      const known = accounts.get(accountId);
+      if (!known && cost <= 0) return;
+      const account = known ?? accountOf(accountId);
+      if (!account.isInRing) payOff(account);
+      account.deficit = Math.max(-maxDebt, Math.min(quantum, account.deficit - cost));
+      if (!account.isInRing && account.deficit >= 0) accounts.delete(accountId);
+    },
+    othersWait: (accountId) => waiting > (accounts.get(accountId)?.first ? 1 : 0),
+    countAccounts: () => accounts.size,
+  };
+  return turns;
+}
+
+/** Puts an element that is in no queue behind the others. */
+function enqueue<T extends Queued<T>>(queue: LinkedQueue<T>, element: T): void {
+  element.previous = queue.last;
+  if (queue.last) queue.last.next = element;
+  else queue.first = element;
+  queue.last = element;
+}
+
+/** Takes one of its elements out, wherever it is. */
+function unlink<T extends Queued<T>>(queue: LinkedQueue<T>, element: T): void {
+  const { previous, next } = element;
+  if (previous) previous.next = next;
+  else queue.first = next;
+  if (next) next.previous = previous;
+  else queue.last = previous;
+  element.previous = element.next = null;
+}

@@ -1,0 +1,103 @@
+import { lastOf, type Measurement } from '../contract/measurement.ts';
+import { plainArray } from '../db/array.ts';
+import type { Sql } from '../db/sql.ts';
+import { clockAfterImport } from './rules/imported-clock.ts';
+import type { MeasurementRow } from './rules/measurement-row.ts';
+import { aheadMs, ofDevice, type SenseClock } from './rules/sense-clock.ts';
+import { type FindNewest, saveClocks } from './save-states.ts';
+import { claimStates } from './write.ts';
+
+/** Keeps the rows of devices for a transaction until it ends: nothing of them is evaluated meanwhile. */
+export async function holdDevices(tx: Sql, deviceIds: number[]): Promise<void> {
+  await tx.query({
+    name: 'import-hold',
+    // In order, so that two that hold the same ones wait for each other in one direction. Also those without a
+    // profile: one that is installed meanwhile would be evaluated beside what is not seen yet.
+    text: `
+      select from device_state
+       where device_id = any($1::bigint[])
+       order by device_id
+         for no key update`,
+    values: [plainArray(deviceIds)],
+  });
+}
+
+/**
+ * Has what was written of devices in this transaction count as stored for ingest from its commit on, in every
+ * process: what any of them knows of the newest measurements is void, and read again.
+ */
+export async function noteImported(
+  tx: Sql,
+  rows: readonly MeasurementRow[],
+  arrivedTs: number,
+  findNewest: FindNewest,
+): Promise<void> {
+  const deviceIds = [...new Set(rows.map(({ deviceId }) => deviceId))];
+  await holdDevices(tx, deviceIds);
+  await claimStates(tx, deviceIds);
+  await saveClocksOf(tx, rows, arrivedTs, { deviceIds, findNewest });
+}
+
+type Extent = {
+  deviceId: number;
+  sId: string;
+  /** The newest that is not ahead, ms; -Infinity: none is. */
+  plainTs: number;
+  isAhead: boolean;
+};
+
+/** The clocks of senses that are not where the history's newest measurement is, or would not be. */
+async function saveClocksOf(
+  tx: Sql,
+  rows: readonly MeasurementRow[],
+  arrivedTs: number,
+  { deviceIds, findNewest }: { deviceIds: number[]; findNewest: FindNewest },
+): Promise<void> {
+  const stored = await listClocks(tx, deviceIds);
+  const concerned = extentsOf(rows, arrivedTs).filter(
+    (extent) => extent.isAhead || stored.has(nameOf(extent)),
+  );
+  if (concerned.length === 0) return;
+  const newest = await findNewest(tx, concerned);
+  const changed = [];
+  for (const { deviceId, sId, plainTs, isAhead } of concerned) {
+    const last = newest.get(deviceId)?.[sId];
+    if (!last) continue;
+    const own = { ts: last.ts, val: lastOf(last) as Measurement['val'] };
+    const clock = stored.get(nameOf({ deviceId, sId }));
+    const state = clockAfterImport(clock, own, { plainTs, isAhead, aheadTs: arrivedTs + aheadMs });
+    if (state === 'unknown') {
+      const before = await findNewest(tx, [{ deviceId, sId }], arrivedTs + aheadMs);
+      const { ts: clockTs = null, vals = [] } = before.get(deviceId)?.[sId] ?? {};
+      const { ts: newestTs, val: newestVal } = own;
+      changed.push({ deviceId, sId, state: { newestTs, newestVal, clockTs, vals, late: null } });
+    } else if (state) changed.push({ deviceId, sId, state });
+  }
+  if (changed.length > 0) await saveClocks(tx, changed);
+}
+
+const nameOf = ({ deviceId, sId }: { deviceId: number; sId: string }) => `${deviceId} ${sId}`;
+
+function extentsOf(rows: readonly MeasurementRow[], arrivedTs: number): Extent[] {
+  const extents = new Map<string, Extent>();
+  for (const { deviceId, sId, ts } of rows) {
+    const name = nameOf({ deviceId, sId });
+    const extent = extents.get(name) ?? { deviceId, sId, plainTs: -Infinity, isAhead: false };
+    if (ts > arrivedTs + aheadMs) extent.isAhead = true;
+    else if (ts > extent.plainTs) extent.plainTs = ts;
+    extents.set(name, extent);
+  }
+  return [...extents.values()];
+}
+
+async function listClocks(tx: Sql, deviceIds: number[]): Promise<Map<string, SenseClock>> {
+  const { rows } = await tx.query<{ deviceId: number; sId: string; state: SenseClock }>({
+    name: 'import-clocks',
+    text: `
+      select device_id as "deviceId", s_id as "sId", state
+        from sense_clock
+       where device_id = any($1::bigint[]) and s_id <> $2`,
+    values: [plainArray(deviceIds), ofDevice],
+  });
+  return new Map(rows.map((row) => [nameOf(row), row.state]));
+}

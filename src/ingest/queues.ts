@@ -1,0 +1,230 @@
+import type {
+  DeviceIdentity,
+  Item,
+  SentMeasurement,
+  Uplink,
+  UplinkContent,
+} from '../contract/uplink.ts';
+import { createAccountTurns } from './fair-queue.ts';
+import {
+  areTicks,
+  type DeviceQueue,
+  failWithdrawn,
+  isWithdrawn,
+  newDeviceQueue,
+  type Work,
+} from './queue/device-queue.ts';
+import type { AccountTurns } from './queue/turns.ts';
+import type { Unit } from './rules/message.ts';
+import { turnsPerBatch } from './rules/model.ts';
+
+/** What a batch costs, about (`Budget`). */
+const defaultCost = 5_000;
+
+/** The messages that wait for a transaction, by device; devices wait for the turns of their accounts. */
+export class DeviceQueues {
+  /** Messages that wait. */
+  waiting = 0;
+  /** The devices with messages that no batch holds. */
+  readonly turns: AccountTurns<DeviceQueue>;
+  /** Those of them to which only time comes: messages do not wait for what they take. */
+  readonly tickTurns: AccountTurns<DeviceQueue>;
+  /** The least recently used one first. */
+  readonly #queues = new Map<number, DeviceQueue>();
+  readonly #maxIdle: number;
+  #newest: DeviceQueue | undefined;
+
+  /**
+   * `maxIdle`: how many devices without waiting messages are remembered (least recently used go first).
+   * `batchCost`: what a batch takes as a rule; accounts' turns are parts of it.
+   */
+  constructor(maxIdle: number, batchCost = defaultCost) {
+    this.#maxIdle = maxIdle;
+    const quantum = Math.max(1, batchCost / turnsPerBatch);
+    const maxDebt = 4 * batchCost;
+    this.turns = createAccountTurns({ quantum, maxDebt });
+    this.tickTurns = createAccountTurns({ quantum, maxDebt });
+  }
+
+  queueOf(device: DeviceIdentity): DeviceQueue {
+    const { deviceId } = device;
+    const known = this.#queues.get(deviceId);
+    if (known && known === this.#newest) return known;
+    if (known) this.#queues.delete(deviceId);
+    const queue = (this.#newest = known ?? newDeviceQueue(device));
+    this.#queues.set(deviceId, queue);
+    if (this.#queues.size > this.#maxIdle) this.#evictIdle(queue);
+    return queue;
+  }
+
+  /** Where the device waits for its account's turn. */
+  turnsOf(queue: DeviceQueue): AccountTurns<DeviceQueue> {
+    return queue.hasOnlyTicks ? this.tickTurns : this.turns;
+  }
+
+  add(queue: DeviceQueue, unit: Unit): void {
+    const isTick = unit.content.kind === 'tick';
+    if (queue.waiting.length === 0) {
+      queue.hasOnlyTicks = isTick;
+      // An empty array that is pushed to makes room for seventeen: nearly all of these hold one.
+      queue.waiting = [unit];
+    } else {
+      if (queue.hasOnlyTicks && !isTick) {
+        this.#markUnready(queue);
+        queue.hasOnlyTicks = false;
+      }
+      queue.waiting.push(unit);
+    }
+    queue.parsingCost += unit.message.uplink.parsingCost ?? 0;
+    this.waiting += 1;
+    this.#markReady(queue);
+  }
+
+  /**
+   * Charges accounts what their part of a batch really cost, beyond what they were (`Plan`): in the turns of messages,
+   * and those of ticks where it was taken from these.
+   */
+  charge(works: Work[], charges: ReadonlyMap<number, number>): void {
+    const areOfTicks = works[0]?.queue.isTicking === true;
+    for (const { queue } of works) queue.charged = 0;
+    for (const [accountId, cost] of charges) {
+      this.turns.charge(accountId, cost);
+      if (areOfTicks) this.tickTurns.charge(accountId, cost);
+    }
+  }
+
+  /** Takes back what a batch had no room for: it is the next of its queues, which that batch still holds. */
+  putBack(postponed: Work[]): void {
+    for (const { queue, units } of postponed) {
+      queue.waiting = [...units, ...queue.waiting];
+      queue.hasOnlyTicks = areTicks(queue.waiting);
+      this.waiting += units.length;
+    }
+  }
+
+  /** No batch holds these queues any more: what waits in them may be taken. */
+  release(works: Work[]): void {
+    for (const { queue } of works) {
+      queue.busy = false;
+      this.#markReady(queue);
+    }
+  }
+
+  /** A device's messages that were withdrawn fail now; the others keep their order. */
+  withdraw(deviceId: number): void {
+    const queue = this.#queues.get(deviceId);
+    const withdrawn = queue?.waiting.filter(isWithdrawn) ?? [];
+    if (!queue || withdrawn.length === 0) return;
+    queue.waiting = queue.waiting.filter((unit) => !isWithdrawn(unit));
+    this.waiting -= withdrawn.length;
+    if (queue.waiting.length === 0) this.#markUnready(queue);
+    // Last: whoever is told may add messages.
+    failWithdrawn(withdrawn);
+  }
+
+  /** What waits behind messages that failed fails too: its devices send all of it again, in order. */
+  failBehind(works: Work[], error: unknown): void {
+    for (const { queue } of works) {
+      const { waiting } = queue;
+      queue.waiting = [];
+      this.waiting -= waiting.length;
+      this.#markUnready(queue);
+      for (const { message } of waiting) message.fail(error);
+    }
+  }
+
+  /** All that waits fails: nothing will take it any more. */
+  fail(error: unknown): void {
+    for (const { waiting } of this.#queues.values())
+      for (const { message } of waiting) message.fail(error);
+  }
+
+  /** Makes the next batch read the device's context again; without a device, those of all. */
+  forget(deviceId?: number): void {
+    if (deviceId === undefined) for (const queue of this.#queues.values()) queue.context = null;
+    else {
+      const queue = this.#queues.get(deviceId);
+      if (queue) queue.context = null;
+    }
+  }
+
+  /** The clock was set: what was given by it before is no reason to give a later time now. */
+  forgetStamps(): void {
+    for (const queue of this.#queues.values()) queue.lastArrival = null;
+  }
+
+  /** A hundredth at once. A queue in use is spared, and so is the one that is about to be. */
+  #evictIdle(used: DeviceQueue): void {
+    let looked = 0;
+    for (const [deviceId, queue] of this.#queues) {
+      if (looked++ >= this.#maxIdle / 100 || queue === used) return;
+      this.#queues.delete(deviceId);
+      if (queue.busy || queue.waiting.length > 0) this.#queues.set(deviceId, queue);
+    }
+  }
+
+  #markReady(queue: DeviceQueue): void {
+    if (queue.ready || queue.busy || queue.waiting.length === 0) return;
+    queue.ready = true;
+    this.turnsOf(queue).add(queue);
+  }
+
+  #markUnready(queue: DeviceQueue): void {
+    if (!queue.ready) return;
+    queue.ready = false;
+    this.turnsOf(queue).remove(queue);
+  }
+}
+
+type Sent = Item<SentMeasurement>;
+type Read = Pick<Uplink, 'content' | 'arrivedTs'>;
+/** What `stamp` keeps of a device: the last time that a value of each sense was given. */
+export type Stamping = Pick<DeviceQueue, 'lastArrival'>;
+
+/** Characters; no name of a sense is longer. */
+const longestName = 256;
+
+/**
+ * A message as it is queued: its measurements in the order of their times, those of one time as they were
+ * sent. Those without a time have that of their arrival.
+ */
+export function stamp({ content, arrivedTs }: Read, queue: Stamping): UplinkContent {
+  if (content.kind !== 'measurements') return content;
+  const items = stampArrivals(content.items, arrivedTs, queue);
+  const inOrder = isInOrder(items)
+    ? items
+    : items.toSorted((one, other) => tsOf(one) - tsOf(other));
+  return inOrder === content.items ? content : { ...content, items: inOrder };
+}
+
+/** More than the values of a sense that come in a row have moved on: beyond it, the arrival counts again. */
+const longestLeadMs = 60_000;
+
+/**
+ * Two values of one sense in the same millisecond would be taken for one delivered twice, so the later one is
+ * moved on by a millisecond. What was given by a clock that has been set back since moves nothing on.
+ */
+function stampArrivals(items: Sent[], arrivedTs: number, queue: Stamping): Sent[] {
+  if (items.every(({ value }) => value.ts !== undefined)) return items;
+  queue.lastArrival ??= new Map();
+  const last = queue.lastArrival;
+  const leadMs = longestLeadMs + items.length;
+  return items.map((item) => {
+    const { index, value } = item;
+    if (value.ts !== undefined) return item;
+    const nextTs = (last.get(value.sId) ?? -Infinity) + 1;
+    const ts = nextTs > arrivedTs && nextTs - arrivedTs <= leadMs ? nextTs : arrivedTs;
+    // Senses are checked later: unknown names must not pile up here, nor long ones.
+    const isTooMuch = last.size >= 1_024 || value.sId.length > longestName;
+    if (!isTooMuch || last.has(value.sId)) last.set(value.sId, ts);
+    return { index, value: { ...value, ts }, isStamped: true };
+  });
+}
+
+const tsOf = ({ value }: Sent): number => value.ts ?? 0;
+
+function isInOrder(items: Sent[]): boolean {
+  for (let at = 1; at < items.length; at += 1)
+    if (tsOf(items[at] as Sent) < tsOf(items[at - 1] as Sent)) return false;
+  return true;
+}

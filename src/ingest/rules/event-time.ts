@@ -1,0 +1,170 @@
+import { lastOf, type Measurement } from '../../contract/measurement.ts';
+import { type Newest, newestAfter, withLast } from '../../engine/last-seen.ts';
+import type { Changes } from './changes.ts';
+import type { DeviceContext } from './device-context.ts';
+import type { Pages } from './pages.ts';
+import { remark, type RemarkedDevice } from './remark.ts';
+import type { MessageScope } from './scope.ts';
+import {
+  aheadMs,
+  extendRun,
+  isSetBack,
+  type LateRun,
+  type Remarked,
+  type SenseClock,
+} from './sense-clock.ts';
+import { nameOfStored } from './stored-already.ts';
+
+/** What it knows of a device. */
+export type Clocked = Pick<DeviceContext, 'watched' | 'seen' | 'clocks' | 'remarked'> & {
+  device: RemarkedDevice;
+};
+type Message = Pick<MessageScope, 'topic' | 'arrivedTs' | 'stored'> & {
+  rows: Pick<Changes, 'clocks' | 'effects'>;
+};
+
+type Given = {
+  measurement: Measurement;
+  isStamped: boolean;
+  path: string;
+  /** Of its sense, among those that are watched. */
+  number: number;
+  isAhead: boolean;
+};
+
+/**
+ * Which of a message's measurements are evaluated, and as of when: those that are not stored already and not
+ * below the clock of their sense (`SenseClock`). That clock is mostly the newest measurement, and nothing else
+ * is to be looked at.
+ */
+export class TakeTime {
+  readonly #device: Clocked;
+  readonly #scope: Message;
+  #seen: Pages<Newest>;
+  #clocks: ReadonlyMap<string, SenseClock> | null;
+  #remarked: Remarked | null;
+
+  constructor(device: Clocked, scope: Message) {
+    this.#device = device;
+    this.#scope = scope;
+    this.#seen = device.seen;
+    this.#clocks = device.clocks;
+    this.#remarked = device.remarked;
+  }
+
+  /**
+   * The time as of which a measurement is evaluated, ms; null where it is not. `isStamped`: the service gave
+   * it the time of its arrival. `path`: where its message has it.
+   */
+  take(measurement: Measurement, isStamped: boolean, path: string): number | null {
+    const { sId, ts } = measurement;
+    const { arrivedTs, stored } = this.#scope;
+    const isAhead = ts > arrivedTs + aheadMs;
+    if (isAhead && !isStamped) this.#remarkAhead(measurement, path);
+    const number = this.#device.watched.get(sId);
+    if (number === undefined) return null;
+    const isAgain = stored !== null && stored.isAgain(nameOfStored(measurement));
+    const last = this.#seen.get(number);
+    const isBelow = last !== undefined && ts < last.ts;
+    const isPlain = !isAhead && !isBelow && !this.#clocks?.has(sId);
+    if (isPlain) return this.#goOn(measurement, number, isAgain);
+    return isAgain ? null : this.#weigh({ measurement, isStamped, path, number, isAhead });
+  }
+
+  /** The same of one of which the newest of its sense does not tell. */
+  #weigh({ measurement, isStamped, path, number, isAhead }: Given): number | null {
+    const { sId, ts } = measurement;
+    const { arrivedTs } = this.#scope;
+    const last = this.#seen.get(number);
+    const clock = this.#clocks?.get(sId);
+    const isBelow = last !== undefined && ts < last.ts;
+    const newest = {
+      newestTs: clock?.newestTs ?? last?.ts ?? ts,
+      newestVal: clock ? clock.newestVal : lastOf(last),
+    };
+    const { newestTs } = newest;
+    const own = ts >= newestTs ? { newestTs: ts, newestVal: measurement.val } : newest;
+    if (isAhead) {
+      this.#keep(sId, number, own, null);
+      return arrivedTs;
+    }
+    if (isBelow && isStamped) {
+      if (clock?.late) this.#keep(sId, number, newest, null);
+      return ts;
+    }
+    if (isBelow) {
+      const late = extendRun(clock?.late ?? null, ts, arrivedTs);
+      if (isSetBack(late, arrivedTs))
+        return this.#setBack({ measurement, path, number }, newest, late);
+      this.#keep(sId, number, newest, late);
+      return null;
+    }
+    const t = this.#goOn(measurement, number, false);
+    // Beyond what is stored, the history's newest says all: what is stored of the clock counts no more.
+    if (ts > newestTs) this.#forget(sId);
+    else this.#keep(sId, number, own, null);
+    return t;
+  }
+
+  /** The device afterwards, where `after` is what the evaluation made of it. */
+  end<Known extends Clocked>(after: Known): Known {
+    const [seen, clocks, remarked] = [this.#seen, this.#clocks, this.#remarked];
+    const isSame = seen === after.seen && clocks === after.clocks && remarked === after.remarked;
+    return isSame ? after : { ...after, seen, clocks, remarked };
+  }
+
+  /** Of one that is not below the clock. */
+  #goOn(measurement: Measurement, number: number, isAgain: boolean): number | null {
+    const last = this.#seen.get(number);
+    const newest = newestAfter(last, measurement);
+    if (newest) this.#seen = this.#seen.with(number, newest);
+    else if (last && !isAgain) this.#seen = this.#seen.with(number, withLast(last, measurement));
+    return newest && measurement.ts;
+  }
+
+  #setBack(
+    { measurement, path, number }: Pick<Given, 'measurement' | 'path' | 'number'>,
+    newest: Pick<SenseClock, 'newestTs' | 'newestVal'>,
+    run: LateRun,
+  ): number {
+    const { sId, ts, val } = measurement;
+    const clockTs = this.#seen.get(number)?.ts ?? newest.newestTs;
+    this.#remark('clock-back', path, backMessage(sId, run, clockTs));
+    this.#seen = this.#seen.with(number, { ts, vals: [val] });
+    this.#keep(sId, number, newest, null);
+    return ts;
+  }
+
+  #remarkAhead({ sId, ts }: Measurement, path: string): void {
+    const message = `ts ${ts} of sense ${sId} is ${ts - this.#scope.arrivedTs} ms ahead of the service's clock. The value is stored with it, and evaluated as of its arrival. This is said once an hour.`;
+    this.#remark('clock-ahead', `${path}/ts`, message);
+  }
+
+  #remark(reason: 'clock-ahead' | 'clock-back', path: string, message: string): void {
+    this.#remarked = remark(this.#device, this.#remarked, { reason, message, path }, this.#scope);
+  }
+
+  /** What is known of a clock that stands where `#seen` has it. */
+  #keep(
+    sId: string,
+    number: number,
+    newest: Pick<SenseClock, 'newestTs' | 'newestVal'>,
+    late: LateRun | null,
+  ): void {
+    const { deviceId } = this.#device.device;
+    const { ts: clockTs = null, vals = [] } = this.#seen.get(number) ?? {};
+    const state: SenseClock = { ...newest, clockTs, vals, late };
+    this.#clocks = new Map(this.#clocks).set(sId, state);
+    this.#scope.rows.clocks.set(`${deviceId} ${sId}`, { deviceId, sId, state });
+  }
+
+  #forget(sId: string): void {
+    const clocks = new Map(this.#clocks);
+    clocks.delete(sId);
+    this.#clocks = clocks.size > 0 ? clocks : null;
+  }
+}
+
+function backMessage(sId: string, { total, lastTs }: LateRun, clockTs: number): string {
+  return `The last ${total} values of sense ${sId} are older than the newest, of ts ${clockTs}, and go on as a clock does: it was set back. From ts ${lastTs} on values are evaluated again.`;
+}

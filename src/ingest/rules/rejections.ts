@@ -1,0 +1,164 @@
+import {
+  countedOnly,
+  furtherOfMinute,
+  type Rejection,
+  type RejectionDetails,
+} from '../../contract/rejection.ts';
+import type { Changes, RejectionRow } from './changes.ts';
+import type { DeviceContext } from './device-context.ts';
+import type { Unit } from './message.ts';
+import {
+  keptPerMinute,
+  minuteId,
+  type RecentRejections,
+  recentRejectionsAt,
+} from './recent-rejections.ts';
+import type { ApplyLimits } from './scope.ts';
+
+/** Names that a device made up are a part of them, and may be as long as a message. */
+const maxTextLength = 1_024;
+
+type CollectLimits = Pick<ApplyLimits, 'rejectionsPerMessage' | 'rejectionBytesPerDevice'>;
+
+export type RejectionCollector = {
+  /** Whether it is kept one by one. */
+  add: (rejection: Rejection) => boolean;
+  /** To be called when all are added: says how many are counted only. Gives what the device's minute has then. */
+  end: () => RecentRejections | null;
+};
+
+/**
+ * Makes rows, and messages for the device, of what is wrong with a message: the first `rejectionsPerMessage`
+ * one by one, the others as a number. Parts of a message that was split share the places. Beyond
+ * `keptPerMinute` a device has one row a minute, so that a flood of short messages leaves no more behind than
+ * good ones would. What the database refused is always kept, as it is stored nowhere else: the first of a
+ * message with the whole payload, so that nothing of it is lost.
+ */
+export function collectRejections(
+  {
+    device: { deviceId, uuid },
+    recentRejections: before,
+  }: Pick<DeviceContext, 'device' | 'recentRejections'>,
+  { message: source, isRefused }: Unit,
+  rows: Changes,
+  { rejectionsPerMessage, rejectionBytesPerDevice }: CollectLimits,
+): RejectionCollector {
+  const { topic, arrivedTs: ts } = source.uplink;
+  let recentRejections = before;
+  let more = 0;
+  /** What tells the number of one part of a message from that of another. */
+  let firstCounted = -1;
+
+  const isFullMinute = () =>
+    !isRefused && recentRejectionsAt(recentRejections, ts).kept >= keptPerMinute;
+
+  const countStored = () => rows.rejectionsStored.get(source) ?? source.rejectionsStored;
+
+  /** Whole, with the first of the message's items that the database refused. */
+  function refusedPayload(): string {
+    const { payload, excerpt } = source.uplink;
+    if (payload === undefined || source.isPayloadStored || rows.payloadsStored.has(source))
+      return storable(excerpt);
+    rows.payloadsStored.add(source);
+    return cutToBytes(storable(payload), rejectionBytesPerDevice);
+  }
+
+  function tell(rejection: Rejection): void {
+    const payload = { topic, ...rejection, ts };
+    rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
+  }
+
+  function keep({ reason, message, path, details, ...rest }: Rejection, item: number): void {
+    const stored = countStored();
+    rows.rejectionsStored.set(source, stored + 1);
+    if (!isRefused) recentRejections = oneMore(recentRejectionsAt(recentRejections, ts));
+    const told: Rejection = { reason, message: cut(message), ...rest };
+    if (path !== undefined) told.path = cut(path);
+    rows.rejections.push({
+      ...told,
+      ...(details && { details: storableDetails(details) }),
+      deviceId,
+      messageId: (source.id ??= source.newUuid()),
+      item,
+      ts,
+      topic: storable(topic),
+      payload: isRefused ? refusedPayload() : stored === 0 ? storable(source.uplink.excerpt) : '',
+    });
+    tell(told);
+  }
+
+  function countInMinute(count: number): void {
+    const now = recentRejectionsAt(recentRejections, ts);
+    const row = minuteRow(now.minute);
+    row.more = (row.more ?? 0) + count;
+    if (now.kept > keptPerMinute) return;
+    recentRejections = oneMore(now);
+    tell(furtherOfMinute(count));
+  }
+
+  function minuteRow(minute: number): RejectionRow {
+    const key = `${deviceId}/${minute}`;
+    const known = rows.minutes.get(key);
+    if (known) return known;
+    const place = { deviceId, messageId: minuteId(minute), item: -1, ts, topic: storable(topic) };
+    const row: RejectionRow = { ...furtherOfMinute(0), ...place, payload: '' };
+    rows.minutes.set(key, row);
+    rows.rejections.push(row);
+    return row;
+  }
+
+  return {
+    add(rejection) {
+      if (isFullMinute()) {
+        countInMinute(rejection.more ?? 1);
+        return false;
+      }
+      const item = itemOf(rejection.path);
+      const isFull = countStored() >= rejectionsPerMessage;
+      if (rejection.more === undefined && (!isFull || isRefused)) {
+        keep(rejection, item);
+        return true;
+      }
+      more += rejection.more ?? 1;
+      if (firstCounted < 0) firstCounted = item;
+      return false;
+    },
+    end() {
+      if (more > 0 && isFullMinute()) countInMinute(more);
+      else if (more > 0) keep(countedOnly(more), firstCounted);
+      return recentRejections;
+    },
+  };
+}
+
+const oneMore = ({ minute, kept }: RecentRejections): RecentRejections => ({
+  minute,
+  kept: kept + 1,
+});
+
+/** PostgreSQL's text holds every character but NUL. */
+const storable = (text: string) => text.replaceAll('\0', '\uFFFD');
+
+function cut(text: string): string {
+  const short = text.length > maxTextLength ? `${text.slice(0, maxTextLength - 1)}…` : text;
+  return storable(short.toWellFormed());
+}
+
+/** Of what a device sent as an identifier nobody needs more than this. */
+const maxIdLength = 64;
+
+const storableDetails = ({ sId, ...numbers }: RejectionDetails): RejectionDetails =>
+  sId === undefined ? numbers : { sId: cut(sId.slice(0, maxIdLength)), ...numbers };
+
+/** As many whole characters as fit into so many bytes of UTF-8. */
+function cutToBytes(text: string, maxBytes: number): string {
+  const bytes = Buffer.from(text);
+  if (bytes.length <= maxBytes) return text;
+  return new TextDecoder().decode(bytes.subarray(0, maxBytes), { stream: true });
+}
+
+/** The place in the array that a JSON Pointer leads into; -1 for the message as a whole. */
+function itemOf(path: string | undefined): number {
+  const index = /^\/(\d+)(\/|$)/.exec(path ?? '')?.[1];
+  return index === undefined ? -1 : Number(index);
+}

@@ -1,0 +1,156 @@
+import { lastOf } from '../contract/measurement.ts';
+import { documentsOf, jsonSequence, plainArray } from '../db/array.ts';
+import type { Sql } from '../db/sql.ts';
+import type { LastSeen, Newest } from '../engine/last-seen.ts';
+import type { ClockRow } from './rules/changes.ts';
+import type { DeviceContext } from './rules/device-context.ts';
+import { Pages } from './rules/pages.ts';
+import { ofDevice, type Remarked, type SenseClock } from './rules/sense-clock.ts';
+
+/** The newest measurement of each of these senses, by device; `untilTs`: of those that are not later than that (ms). */
+export type FindNewest = (
+  tx: Sql,
+  wanted: { deviceId: number; sId: string }[],
+  untilTs?: number,
+) => Promise<ReadonlyMap<number, LastSeen>>;
+
+/** What is stored of a device's clocks, by sense; what it was told of them under `ofDevice`. */
+export type StoredClocks = Record<string, SenseClock | Remarked>;
+
+/** Writes what changed of the clocks of senses; nothing where another writes the device meanwhile. */
+export async function saveClocks(tx: Sql, rows: Iterable<ClockRow>): Promise<void> {
+  // In order, so that two that write the same ones wait for each other in one direction.
+  const ordered = [...rows].toSorted(
+    (one, other) => one.deviceId - other.deviceId || (one.sId < other.sId ? -1 : 1),
+  );
+  await tx.query({
+    name: 'ingest-clocks',
+    text: `
+      insert into sense_clock (device_id, s_id, state)
+      select device_id, s_id, state::json
+        from unnest($1::bigint[], $2::text[], ${documentsOf('$3')}) as n (device_id, s_id, state)
+          on conflict (device_id, s_id) do update set state = excluded.state`,
+    values: [
+      plainArray(ordered.map(({ deviceId }) => deviceId)),
+      ordered.map(({ sId }) => sId),
+      jsonSequence(ordered.map(({ state }) => JSON.stringify(state))),
+    ],
+  });
+}
+
+/** The clocks of senses that count, and what they make of what the history has as the newest. */
+export function clocksOf(
+  { watched }: Pick<DeviceContext, 'watched'>,
+  stored: StoredClocks | null,
+  newest: LastSeen,
+): Pick<DeviceContext, 'seen' | 'clocks' | 'remarked'> {
+  const clocks = new Map<string, SenseClock>();
+  const seen = [...watched.keys()].map((sId): Newest | undefined => {
+    const last = Object.hasOwn(newest, sId) ? newest[sId] : undefined;
+    const clock = stored && Object.hasOwn(stored, sId) ? (stored[sId] as SenseClock) : undefined;
+    if (!last || last.ts !== clock?.newestTs) return last;
+    clocks.set(sId, clock);
+    const { clockTs, vals = clockTs === last.ts ? last.vals : [] } = clock;
+    return clockTs === null ? undefined : { ts: clockTs, vals };
+  });
+  return {
+    seen: Pages.of(seen),
+    clocks: clocks.size > 0 ? clocks : null,
+    remarked: (stored?.[ofDevice] as Remarked | undefined) ?? null,
+  };
+}
+
+/**
+ * The clocks of senses whose newest value was ahead when no profile of the device read them: it is later than a value that
+ * arrives now may be, and nothing is stored of its clock. They begin where the history stands now without such values.
+ * `untilTs`: what is later than that is ahead (ms). Gives all that is stored then.
+ */
+export async function beginClocks(
+  tx: Sql,
+  { device: { deviceId }, watched }: Pick<DeviceContext, 'device' | 'watched'>,
+  known: { stored: StoredClocks | null; newest: LastSeen; untilTs: number },
+  findNewest: FindNewest,
+): Promise<StoredClocks | null> {
+  const { stored, newest, untilTs } = known;
+  const isUnknown = (sId: string) => {
+    const { ts = -Infinity } = newest[sId] ?? {};
+    return ts > untilTs && (stored?.[sId] as SenseClock | undefined)?.newestTs !== ts;
+  };
+  const begun = Object.keys(newest).filter((sId) => watched.has(sId) && isUnknown(sId));
+  if (begun.length === 0) return stored;
+  const wanted = begun.map((sId) => ({ deviceId, sId }));
+  const before = (await findNewest(tx, wanted, untilTs)).get(deviceId) ?? {};
+  const states = begun.map((sId): [string, SenseClock] => {
+    const last = newest[sId];
+    const { ts: clockTs = null, vals = [] } = before[sId] ?? {};
+    const state = { newestTs: last?.ts ?? 0, newestVal: lastOf(last), clockTs, vals, late: null };
+    return [sId, state];
+  });
+  await saveClocks(
+    tx,
+    states.map(([sId, state]) => ({ deviceId, sId, state })),
+  );
+  return { ...stored, ...Object.fromEntries(states) };
+}
+
+/**
+ * What there is to say of the clock of a sense. `clockTs`: the newest time that was not ahead, ms, null where all
+ * were; below it values are too late. `late`: so many of them came since the last one that was not.
+ * `aheadTs`: the newest time, where that is a later one.
+ */
+export type ClockNote = {
+  sId: string;
+  clockTs: number | null;
+  late: number;
+  aheadTs: number | null;
+};
+
+/**
+ * Of the senses of a device of which there is anything to say, and when it was told of its clock, ms. `newest`: what
+ * the history has as the newest.
+ */
+export async function findClockNotes(
+  db: Sql,
+  deviceId: number,
+  newest: LastSeen,
+): Promise<{ notes: ClockNote[]; told: Remarked | null }> {
+  const { rows } = await db.query<{ s_id: string; state: SenseClock | Remarked }>(
+    'select s_id, state from sense_clock where device_id = $1 order by s_id',
+    [deviceId],
+  );
+  const told = rows.find(({ s_id: sId }) => sId === ofDevice)?.state as Remarked | undefined;
+  const senses = rows.filter(({ s_id: sId }) => sId !== ofDevice);
+  return { notes: notesOf(senses as SenseRow[], newest), told: told ?? null };
+}
+
+type SenseRow = { s_id: string; state: SenseClock };
+
+function notesOf(rows: SenseRow[], newest: LastSeen): ClockNote[] {
+  const isValid = ({ s_id, state }: SenseRow) =>
+    Object.hasOwn(newest, s_id) && newest[s_id]?.ts === state.newestTs;
+  return rows.filter(isValid).flatMap(({ s_id: sId, state }) => {
+    const { newestTs, clockTs } = state;
+    const late = state.late?.total ?? 0;
+    const aheadTs = newestTs === clockTs ? null : newestTs;
+    return late > 0 || aheadTs !== null ? [{ sId, clockTs, late, aheadTs }] : [];
+  });
+}
+
+/** Where each of these senses' clock stands, ms: mostly at the history's newest, which is given by device. */
+export async function listClockTimes(
+  db: Sql,
+  newest: ReadonlyMap<number, LastSeen>,
+): Promise<{ deviceId: number; sId: string; ts: number }[]> {
+  const { rows } = await db.query<{ device_id: number; s_id: string; state: SenseClock }>(
+    'select device_id, s_id, state from sense_clock where device_id = any($1::bigint[]) and s_id <> $2',
+    [[...newest.keys()], ofDevice],
+  );
+  const nameOf = (deviceId: number, sId: string) => `${deviceId} ${sId}`;
+  const clocks = new Map(rows.map((row) => [nameOf(row.device_id, row.s_id), row.state]));
+  return [...newest].flatMap(([deviceId, seen]) =>
+    Object.entries(seen).map(([sId, { ts }]) => {
+      const clock = clocks.get(nameOf(deviceId, sId));
+      return { deviceId, sId, ts: clock?.newestTs === ts ? (clock.clockTs ?? ts) : ts };
+    }),
+  );
+}

@@ -1,0 +1,203 @@
+import { type DestinationStream, pino } from 'pino';
+import pretty from 'pino-pretty';
+import { type DescribedError, describeError } from './describe-error.ts';
+import type { LogEvent } from './events.ts';
+import { hidePrivate } from './hide-private.ts';
+import type { LogBindings, LogContext, Logger, ServiceLog, Write } from './logger.ts';
+
+/** Members that hold what opens something, at the top or one or two levels down. */
+const secretNames = [
+  'password',
+  'passwordHash',
+  'token',
+  'refreshToken',
+  'accountAuthToken',
+  'deviceAuthToken',
+  'authorization',
+  'cookie',
+  'secret',
+];
+
+/** Of pino. */
+const warnLevel = 40;
+
+/** Longest line as it is written, and longest text in one that would be longer, in characters. */
+const maxLine = 16_384;
+const maxText = 1_024;
+const maxEntries = 32;
+
+/**
+ * Lines of one event that may be written at once, and each second. An outage has every request fail, and
+ * strangers send as many as they like: what is written then must not cost more than the requests do.
+ */
+const linesAtOnce = 100;
+const linesPerSecond = 20;
+/** So often at most it is said how many lines were left out. */
+const omittedEveryMs = 10_000;
+/** Their writers have limits of their own (connector/device/refused-logins.ts): who bans reads each line. */
+const ownLimit = new Set<LogEvent>(['mqtt.login-refused', 'http.login-refused']);
+
+export type LogOptions = {
+  level: string;
+  /** For people rather than for machines: one coloured line each. */
+  isTerminal: boolean;
+  /** The part of the service that this process is: in every line. */
+  role: string;
+  /** The connector that this process is; absent where it may be several. */
+  connectorId?: number | undefined;
+  destination?: DestinationStream;
+  /** Time that never jumps, in milliseconds; the machine's where it is absent. */
+  nowMs?: () => number;
+};
+
+/**
+ * JSON lines on standard output (pretty on a terminal), with passwords, tokens and e-mail addresses
+ * blacked out. `event` comes first and what all lines have comes last: a filter such as fail2ban's finds
+ * what it reads at the beginning, before anything that a stranger chose. A line has a longest length, and an
+ * event a highest rate; what is left out is counted and said (`log.lines-omitted`).
+ */
+export function createLog(options: LogOptions): ServiceLog {
+  // oxlint-disable-next-line no-restricted-globals -- how many lines a second are written
+  const { level, isTerminal, role, connectorId, nowMs = () => performance.now() } = options;
+  const { destination: to } = options;
+  const destination = isTerminal ? prettyLines(to) : (to ?? pino.destination(1));
+  const lines = pino(
+    {
+      level,
+      base: undefined,
+      serializers: { err: describeError },
+      redact: {
+        paths: secretNames.flatMap((name) => [name, `*.${name}`, `*.*.${name}`]),
+        censor: '[redacted]',
+      },
+    },
+    { write: (line) => destination.write(showMarks(hidePrivate(shorten(line)))) },
+  );
+  const ofProcess = { role, ...(connectorId === undefined ? {} : { connectorId }) };
+  const mayWrite = limitLines(nowMs, (of, omitted) =>
+    lines.warn(
+      { event: 'log.lines-omitted', of, omitted, component: 'service', ...ofProcess },
+      'Lines of one event came faster than they are written, and were left out.',
+    ),
+  );
+  return { child: (bindings) => loggerOf(lines, { ...bindings, ...ofProcess }, mayWrite) };
+}
+
+type MayWrite = (event: LogEvent) => boolean;
+
+function loggerOf(
+  lines: pino.Logger,
+  bindings: LogBindings & { role: string },
+  mayWrite: MayWrite,
+): Logger {
+  const write =
+    (level: keyof Pick<Logger, 'debug' | 'info' | 'warn' | 'error' | 'fatal'>): Write =>
+    (context: LogContext, message) => {
+      // Who asked for `debug` wants every line; `fatal` is said once.
+      const isLimited = level !== 'debug' && level !== 'fatal';
+      if (isLimited && !mayWrite(context.event)) return;
+      lines[level]({ ...context, ...bindings }, message);
+    };
+  return {
+    debug: write('debug'),
+    info: write('info'),
+    warn: write('warn'),
+    error: write('error'),
+    fatal: write('fatal'),
+    isLevelEnabled: (level) => lines.isLevelEnabled(level),
+  };
+}
+
+/** A bucket of lines for each event; `tellOmitted` is told of those that found it empty, a while later. */
+function limitLines(
+  nowMs: () => number,
+  tellOmitted: (event: LogEvent, omitted: number) => void,
+): MayWrite {
+  const buckets = new Map<LogEvent, { lines: number; atMs: number; omitted: number }>();
+  return (event) => {
+    if (ownLimit.has(event)) return true;
+    const atMs = nowMs();
+    let bucket = buckets.get(event);
+    if (!bucket) buckets.set(event, (bucket = { lines: linesAtOnce, atMs, omitted: 0 }));
+    const refilled = bucket.lines + ((atMs - bucket.atMs) * linesPerSecond) / 1_000;
+    bucket.lines = Math.min(linesAtOnce, refilled);
+    bucket.atMs = atMs;
+    if (bucket.lines >= 1) {
+      bucket.lines -= 1;
+      return true;
+    }
+    bucket.omitted += 1;
+    if (bucket.omitted === 1) setTimeout(tell, omittedEveryMs, event, bucket).unref();
+    return false;
+  };
+
+  function tell(event: LogEvent, bucket: { omitted: number }): void {
+    const { omitted } = bucket;
+    bucket.omitted = 0;
+    tellOmitted(event, omitted);
+  }
+}
+
+/** A line that is too long has its texts and lists cut; one of very many members has its first ones alone. */
+function shorten(line: string): string {
+  if (line.length <= maxLine) return line;
+  const cut = `${JSON.stringify(JSON.parse(line, cutValue))}\n`;
+  if (cut.length <= maxLine) return cut;
+  const { level, time, event, component, role, msg } = JSON.parse(cut) as Record<string, unknown>;
+  return `${JSON.stringify({ level, time, event, component, role, msg, isCut: true })}\n`;
+}
+
+function cutValue(_name: string, value: unknown): unknown {
+  if (typeof value === 'string' && value.length > maxText)
+    return `${value.slice(0, maxText).toWellFormed()}…`;
+  return Array.isArray(value) ? value.slice(0, maxEntries) : value;
+}
+
+/**
+ * C1 controls, which terminals obey as they obey ESC; what turns, joins or hides letters (bidirectional marks, zero
+ * widths, U+FEFF); and separators that some readers take for the end of a line. JSON leaves them as they are.
+ */
+const marks = /[\p{Cf}\u007f-\u009f\u2028\u2029]/gu;
+/** All controls but the ends of lines and tabs, which traces have: JSON escapes them, a terminal is shown no JSON. */
+const controls = /[^\P{Cc}\n\t]/gu;
+
+const showMarks = (text: string): string => text.replaceAll(marks, escaped);
+
+/** As JSON writes it: `\\u202e`. */
+function escaped(mark: string): string {
+  const units = Array.from({ length: mark.length }, (_, n) => mark.charCodeAt(n));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, '0')}`).join('');
+}
+
+const shown = (_name: string, value: unknown): unknown =>
+  typeof value === 'string' ? showMarks(value).replaceAll(controls, escaped) : value;
+
+/** A terminal shows one process: what all its lines have, and what their sentences say, is left out. */
+function prettyLines(destination?: DestinationStream): DestinationStream {
+  const lines = pretty({
+    destination: destination ?? 1,
+    ignore: 'pid,hostname,role,component,connectorId,event,signal,delayMs,unfinished',
+    // Whoever has to do something about it looks the code up in docs/operations.md.
+    messageFormat: ({ msg, level, event }) =>
+      Number(level) >= warnLevel ? `${String(msg)} [${String(event)}]` : String(msg),
+    translateTime: 'SYS:HH:MM:ss',
+    singleLine: true,
+    sync: true,
+  });
+  return { write: (line) => void lines.write(withoutStack(line)) };
+}
+
+/**
+ * What is no error of the service is a line on a terminal: its reason, without where in the code. Texts have no
+ * character left that a terminal would obey.
+ */
+function withoutStack(line: string): string {
+  const parsed = JSON.parse(line, shown) as { level: number; err?: DescribedError };
+  const { err, ...rest } = parsed;
+  if (err === undefined || rest.level > warnLevel) return `${JSON.stringify(parsed)}\n`;
+  return `${JSON.stringify({ ...rest, why: reasonsOf(err) })}\n`;
+}
+
+function reasonsOf({ message, cause }: DescribedError): string {
+  return cause === undefined ? message : `${message} ${reasonsOf(cause)}`;
+}

@@ -1,0 +1,157 @@
+import { createTransport } from 'nodemailer';
+import { escapeHtml } from '../../lib/escape-html.ts';
+import { DeliveryError, reasonOfCode, withoutSecrets } from './channel.ts';
+
+/** A mail. `unsubscribe`: what ends further ones, by a page or at once (RFC 8058), and the words of that link. */
+export type OutgoingMail = {
+  id: number;
+  recipient: string;
+  title: string;
+  body: string;
+  unsubscribeUrl?: string;
+  unsubscribe?: string;
+};
+
+export type EmailDriver = { send: (mail: OutgoingMail) => Promise<void>; close: () => void };
+
+export type EmailOptions = { smtpUrl: string; from: string; timeoutMs: number };
+
+/**
+ * Mail by SMTP, on a connection for each mail. A mail server on this machine may show any certificate: what is
+ * sent to it is on no network, and many are installed with one that they signed themselves.
+ */
+export function emailDriver({ smtpUrl, from, timeoutMs }: EmailOptions): EmailDriver {
+  const transport = createTransport({
+    url: withTrust(smtpUrl),
+    connectionTimeout: timeoutMs,
+    greetingTimeout: timeoutMs,
+    socketTimeout: timeoutMs,
+    dnsTimeout: timeoutMs,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  });
+  const secrets = secretsOf(smtpUrl);
+  return {
+    send: async (mail) => {
+      const sending = transport.sendMail(compose(mail, from));
+      await withinMs(sending, timeoutMs).catch((error: unknown) => {
+        throw failureOf(error, secrets);
+      });
+    },
+    close: () => transport.close(),
+  };
+}
+
+function compose(
+  { id, recipient, title, body, unsubscribeUrl: url, unsubscribe = '' }: OutgoingMail,
+  from: string,
+) {
+  const ending = url === undefined ? '' : `\n-- \n${unsubscribe}: ${url}\n`;
+  const html =
+    `<!doctype html><html><body><p><strong>${escapeHtml(title)}</strong></p>` +
+    `<p>${linked(escapeHtml(body)).replaceAll('\n', '<br>')}</p>` +
+    (url === undefined
+      ? ''
+      : `<p><a href="${escapeHtml(url)}">${escapeHtml(unsubscribe)}</a></p>`) +
+    '</body></html>';
+  return {
+    from,
+    // As an object: nothing in it is read as a list of addresses.
+    to: { name: '', address: recipient },
+    subject: title.replaceAll(/\s+/g, ' '),
+    text: `${body}\n${ending}`,
+    html,
+    headers: {
+      ...(url === undefined
+        ? {}
+        : {
+            'List-Unsubscribe': { prepared: true, value: `<${url}>` },
+            'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',
+          }),
+      'Auto-Submitted': 'auto-generated',
+      'X-Notification-Id': String(id),
+    },
+  };
+}
+
+const linked = (text: string) =>
+  text.replaceAll(/https?:\/\/\S+/g, (url) => `<a href="${url}">${url}</a>`);
+
+/** The timeouts above are each for one step: a server that sends a byte now and then meets none of them. */
+async function withinMs<T>(work: Promise<T>, ms: number): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new Error(`No answer within ${ms} ms`)), ms);
+  try {
+    return await Promise.race([work, promise]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** The URL with what it does not say itself: whether the certificate of its server is checked. */
+function withTrust(smtpUrl: string): string {
+  const url = new URL(smtpUrl);
+  const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
+  if (!isHere || url.searchParams.has('tls.rejectUnauthorized')) return smtpUrl;
+  url.searchParams.set('tls.rejectUnauthorized', 'false');
+  return url.href;
+}
+
+/** The login in each form in which it is sent (RFC 4616, AUTH LOGIN), for servers that repeat what they were sent. */
+function secretsOf(smtpUrl: string): string[] {
+  const url = new URL(smtpUrl);
+  const [user, password] = [url.username, url.password].map((text) => decodeURIComponent(text));
+  if (!user || !password) return [];
+  const base64 = (text: string) => Buffer.from(text).toString('base64').replaceAll('=', '');
+  return [password, url.password, base64(password), base64(`\0${user}\0${password}`)];
+}
+
+/** RFC 4954 section 6: no login, or one that is not accepted. */
+const loginCodes = [530, 534, 535, 538];
+/** What a refusal of these concerns is this mail; of all others it is this service. */
+const aboutTheMail = ['RCPT TO', 'DATA'];
+
+type SmtpError = Partial<{
+  code: string;
+  originalCode: string;
+  command: string;
+  responseCode: number;
+  permanent: boolean;
+  message: string;
+}>;
+
+/**
+ * RFC 5321 section 4.2.1: 4yz may pass, 5yz stays. A refusal that is not about the mail, such as of the login or
+ * the sender, is the operator's to mend, and what waits is then sent.
+ */
+function failureOf(error: unknown, secrets: readonly string[]): DeliveryError {
+  const {
+    code = '',
+    originalCode,
+    command = '',
+    responseCode,
+    permanent,
+    message,
+  } = error as SmtpError;
+  const isLogin =
+    ['EAUTH', 'ENOAUTH', 'EOAUTH2'].includes(code) || loginCodes.includes(responseCode ?? 0);
+  const said = withoutSecrets(message ?? String(error), secrets);
+  // What answers a login may repeat it in a form that nobody thought of: its codes say enough (RFC 2034).
+  const codes = /\b[45]\d\d(?:[ -][45]\.\d{1,3}\.\d{1,3})?/.exec(said)?.[0] ?? code;
+  const text = isLogin && responseCode !== undefined ? `The login was refused: ${codes}` : said;
+  // Not the error itself: its message and stack are what was said.
+  const cause = Object.assign(new Error(text), { code: originalCode ?? code });
+  const failure = (verdict: 'again' | 'never', reason: DeliveryError['reason']) =>
+    new DeliveryError(verdict, reason, text, { cause });
+  if (isLogin) return failure('again', 'provider-login');
+  if (responseCode !== undefined) {
+    if (permanent !== true) return failure('again', 'provider-busy');
+    return aboutTheMail.includes(command)
+      ? failure('never', 'provider-refused')
+      : failure('again', 'provider-login');
+  }
+  if (code === 'ETLS') return failure('again', 'tls-failed');
+  if (code === 'EPROTOCOL') return failure('again', 'bad-answer');
+  if (code === 'EMESSAGE') return failure('never', 'provider-refused');
+  return failure('again', reasonOfCode(originalCode));
+}

@@ -1,0 +1,48 @@
+import { readFile } from 'node:fs/promises';
+import { logDriver, noPushDriver } from '../drivers/log.ts';
+import { restDriver } from '../drivers/rest.ts';
+import type { NotificationLog } from '../log.ts';
+import type { NotificationSettings } from '../settings.ts';
+import type { Driver } from './channel.ts';
+import { webhookDriver } from './sms.ts';
+
+export type Drivers = { push: Driver; sms: Driver };
+
+type Dependencies = { log: NotificationLog; clock: () => number };
+
+/** The drivers that the configuration names; rejects when a key or secret cannot be read. */
+export async function openDrivers(
+  { push, sms }: Pick<NotificationSettings, 'push' | 'sms'>,
+  dependencies: Dependencies,
+): Promise<Drivers> {
+  return {
+    push: push ? await openPush(push) : noPushDriver(),
+    sms: await openSms(sms, dependencies),
+  };
+}
+
+async function openPush(config: NonNullable<NotificationSettings['push']>): Promise<Driver> {
+  // A tenth of what a start loads, and few installations have it.
+  const { apnsDriver } = await import('./push.ts');
+  const ca = config.caFile === undefined ? undefined : await readFile(config.caFile);
+  return apnsDriver(config, { key: await readFile(config.keyFile), ca });
+}
+
+async function openSms(
+  config: NotificationSettings['sms'],
+  { log, clock }: Dependencies,
+): Promise<Driver> {
+  switch (config.driver) {
+    case 'webhook':
+      return webhookDriver(config, await readSecret(config.secretFile), clock);
+    case 'rest':
+      return restDriver(config, await readSecret(config.passwordFile), clock);
+    case 'log':
+      return logDriver(log);
+  }
+}
+
+/** Editors end a file with a line break that is no part of the secret. */
+async function readSecret(file: string): Promise<string> {
+  return (await readFile(file, 'utf8')).trim();
+}

@@ -1,0 +1,61 @@
+import { createHmac } from 'node:crypto';
+import { type PostOptions, postPublicly } from '../drivers/post-publicly.ts';
+import type { Reason } from '../reasons.ts';
+import { DeliveryError, readRetryAfter } from './channel.ts';
+
+/** A message to a webhook; `secrets` as `whsec_…`, each of which signs it. `timeoutMs`: less than usual. */
+export type OutgoingHook = {
+  id: number;
+  url: string;
+  secrets: string[];
+  payload: object;
+  timeoutMs?: number | undefined;
+};
+
+export type HookDriver = { send: (message: OutgoingHook) => Promise<void> };
+
+/** Posts JSON that is signed as Standard Webhooks has it; `webhook-id` is the same at every attempt. */
+export function hookDriver(reach: PostOptions, clock: () => number): HookDriver {
+  return {
+    send: async ({ id, url, secrets, payload, timeoutMs = reach.timeoutMs }) => {
+      const body = JSON.stringify(payload);
+      const webhookId = `msg_${id}`;
+      const timestamp = String(Math.floor(clock() / 1_000));
+      const signatures = secrets.map((secret) =>
+        signature(secret, `${webhookId}.${timestamp}.${body}`),
+      );
+      const { status, retryAfter } = await postPublicly(url, {
+        ...reach,
+        timeoutMs,
+        body,
+        headers: {
+          'Content-Type': 'application/json',
+          'User-Agent': 'Sensorium',
+          'webhook-id': webhookId,
+          'webhook-timestamp': timestamp,
+          'webhook-signature': signatures.join(' '),
+        },
+      });
+      if (status >= 200 && status < 300) return;
+      const [verdict, reason] = verdictOfReceiver(status);
+      const retryAfterMs = readRetryAfter(retryAfter, clock());
+      throw new DeliveryError(verdict, reason, `Answered ${status}`, { retryAfterMs });
+    },
+  };
+}
+
+/**
+ * RFC 9110: 301 and 308 say that it has moved for good, 410 that it is gone for good. What a receiver cannot take
+ * now it may take after its next release, and where a redirect leads to for a while, it may not lead tomorrow.
+ */
+function verdictOfReceiver(status: number): ['again' | 'never', Reason] {
+  if (status === 301 || status === 308) return ['never', 'receiver-moved'];
+  if (status === 410) return ['never', 'receiver-gone'];
+  return ['again', 'receiver-refused'];
+}
+
+/** `v1,` and the HMAC with SHA-256 in base64, with the bytes behind `whsec_` as the key. */
+function signature(secret: string, content: string): string {
+  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
+  return `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
+}

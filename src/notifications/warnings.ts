@@ -1,0 +1,65 @@
+import type { Purpose, PurposePath } from '../contract/purpose.ts';
+import { warning, type Warning } from '../contract/warnings.ts';
+
+/** What there is to reach people by, when a profile is installed. */
+export type ReachablePeople = {
+  /** Channels that a process which delivers has. */
+  channels: readonly string[];
+  /** How many of the account there are; of e-mail the confirmed ones. */
+  tokens: number;
+  emails: number;
+  unconfirmed: number;
+  webhooks: number;
+};
+
+/** Channels that purposes ask for and that lead to nobody, at the first place that asks. */
+export function warnOfChannels(
+  purposes: readonly Purpose[],
+  pathOf: PurposePath,
+  reachable: ReachablePeople,
+): Warning[] {
+  const { push, sms } = findFirst(purposes, pathOf);
+  return [
+    ...(push === null ? [] : warningsOfPush(push, reachable)),
+    ...(sms === null || reachable.channels.includes('sms')
+      ? []
+      : [warning('sms-log-only', sms, 'no SMS provider is configured: SMS go to the log only')]),
+  ];
+}
+
+function warningsOfPush(
+  path: string,
+  { channels, tokens, emails, unconfirmed, webhooks }: ReachablePeople,
+): Warning[] {
+  const warnings: Warning[] = [];
+  const lacks = (channel: string) => !channels.includes(channel);
+  if (tokens > 0 && lacks('push')) {
+    const what = 'push is not configured: no token gets a message';
+    warnings.push(warning('push-not-configured', path, what));
+  }
+  if (emails + unconfirmed > 0 && lacks('email')) {
+    const what = 'mail is not configured: no address gets a message';
+    warnings.push(warning('mail-not-configured', path, what));
+  }
+  if (emails + tokens + webhooks > 0) return warnings;
+  const nobody = 'nobody would be told';
+  return [
+    ...warnings,
+    unconfirmed > 0
+      ? warning('not-confirmed', path, `${nobody}: no address is confirmed yet`)
+      : warning('no-recipient', path, `${nobody}: the account has no contact`),
+  ];
+}
+
+function findFirst(purposes: readonly Purpose[], pathOf: PurposePath) {
+  const first: { push: string | null; sms: string | null } = { push: null, sms: null };
+  for (const [index, { states }] of purposes.entries())
+    for (const [s, { events }] of states.entries())
+      for (const [e, { actions }] of events.entries()) {
+        const path = `${pathOf(index)}/states/${s}/events/${e}/actions`;
+        if (actions.cloud?.sendPush) first.push ??= `${path}/cloud/sendPush`;
+        const { text, phoneNumber = [] } = actions.sms ?? {};
+        if (text && phoneNumber.length > 0) first.sms ??= `${path}/sms`;
+      }
+  return first;
+}
