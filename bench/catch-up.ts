@@ -1,5 +1,5 @@
 import { loadavg } from 'node:os';
-import { readOptionsOrExit } from '../src/cli/read-options.ts';
+import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { startThrowAwayCluster } from '../test/support/cluster.ts';
 import { registerAccount, registerDevices } from './api.ts';
 import { createBacklog } from './catch-up/backlog.ts';

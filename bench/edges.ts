@@ -1,11 +1,11 @@
 import defaults from '../config/default.ts';
 import { Settings } from '../src/config/settings.ts';
 import { randomUUID } from 'node:crypto';
-import { nextTurn } from '../src/lib/in-turns.ts';
+import { nextTurn } from '../src/lib/event-loop.ts';
 import { pino } from 'pino';
-import { parseUplink } from '../connector/device/parse-uplink.ts';
+import { parseUplink } from '../connector/device/uplink.ts';
 import { asyncApiDocument } from '../connector/device/asyncapi.ts';
-import { createLocalBus } from '../src/bus/local.ts';
+import { createLocalBus } from '../src/bus/bus.ts';
 import { Purpose } from '../src/contract/purpose.ts';
 import type { Database } from '../src/db/database.ts';
 import { deviceRoutes } from '../src/devices/routes.ts';

@@ -1,8 +1,8 @@
 import { cpus } from 'node:os';
-import { readOptionsOrExit } from '../src/cli/read-options.ts';
+import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { compileProfile } from '../src/engine/compile.ts';
-import { evaluate } from '../src/engine/evaluate.ts';
-import type { Measurement } from '../src/contract/measurement.ts';
+import { evaluate } from '../src/engine/evaluator.ts';
+import type { Measurement } from '../src/contract/values.ts';
 import { Purpose } from '../src/contract/purpose.ts';
 import { startRuntime } from '../src/engine/runtime.ts';
 import { notice, type LastSeen } from '../src/engine/last-seen.ts';

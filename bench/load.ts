@@ -1,4 +1,4 @@
-import { readOptionsOrExit } from '../src/cli/read-options.ts';
+import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { describeStorage } from '../src/db/storage.ts';
 import { openDatabase, type Database } from '../src/db/database.ts';

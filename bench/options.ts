@@ -1,5 +1,4 @@
-import { readOptionsOrExit } from '../src/cli/read-options.ts';
-import { UsageError } from '../src/cli/usage-error.ts';
+import { readOptionsOrExit, UsageError } from '../src/cli/command-line.ts';
 
 /** Sizes of a run. Full by default; `--smoke` only checks that every row works. */
 export type BenchOptions = {

@@ -1,5 +1,5 @@
 import { cpus } from 'node:os';
-import { readOptionsOrExit } from '../src/cli/read-options.ts';
+import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { openBed } from './pieces/bed.ts';
 import type { Bed, Value } from './pieces/bed.ts';
 import { startBenchDatabase } from './database.ts';

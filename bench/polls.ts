@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
-import { readOptionsOrExit } from '../src/cli/read-options.ts';
+import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { memoryOf } from '../test/support/processes.ts';
 import { installProfile, registerAccount, registerDevices, type RegisteredDevice } from './api.ts';
 import { startBenchDatabase } from './database.ts';

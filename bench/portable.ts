@@ -2,7 +2,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { readOptionsOrExit } from '../src/cli/read-options.ts';
+import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { startEmbeddedDatabase } from '../src/db/embedded/embedded.ts';
 import { migrate } from '../src/db/migrate.ts';
 import { fillRows } from '../test/backup/many-rows.ts';

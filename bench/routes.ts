@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { readOptionsOrExit } from '../src/cli/read-options.ts';
+import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { startThrowAwayCluster } from '../test/support/cluster.ts';
 import { call } from './api.ts';
 import { startBenchDatabase, withClient } from './database.ts';

@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { readOptionsOrExit } from '../src/cli/read-options.ts';
+import { readOptionsOrExit } from '../src/cli/command-line.ts';
 import { installProfile, registerAccount, registerDevices } from './api.ts';
 import { createFleet, type Fleet } from './client/fleet.ts';
 import { startBenchDatabase, withClient } from './database.ts';

@@ -27,40 +27,39 @@ export const clockReaders: Record<string, Record<string, string>> = {
 /** Files that draw at random, and why. Their clocks arrive as arguments. */
 export const randomReaders: Record<string, Record<string, string>> = {
   'src/lib/*.ts': {
-    'sealed-text.ts': 'A nonce, which is drawn at random by its nature.',
+    'crypto.ts': 'A nonce, which is drawn at random by its nature.',
   },
   'src/bus/*.ts': {
     'redis.ts': 'Names this process, to tell its own messages from others.',
   },
   'src/db/*/**/*.ts': {
-    'embedded/secrets.ts': 'Makes a password.',
+    'embedded/enter.ts': 'Makes a password.',
   },
   'src/notifications/*.ts': {
-    'delivery-side.ts': 'Names this process among those that deliver.',
+    'notifications.ts': 'Names this process among those that deliver.',
   },
   'src/api-keys/*.ts': {
-    'key-text.ts': 'Keys: nobody may foresee them.',
+    'api-keys.ts': 'Keys: nobody may foresee them.',
   },
   'src/streams/*.ts': {
-    'ticket-text.ts': 'Tickets: nobody may foresee them.',
+    'tickets.ts': 'Tickets: nobody may foresee them.',
   },
   'src/http/*.ts': {
-    'guard.ts': 'Names each request, and measures how long it took.',
-    'refuse.ts': 'Names what never became a request.',
+    'app.ts': 'Names each request, and measures how long it took.',
+    'server.ts': 'Names what never became a request.',
   },
   'src/config/*.ts': {
     'secret.ts': 'Makes the secret.',
   },
   'src/sessions/*.ts': {
-    'sessions.ts': 'Identifiers of sessions: nobody may foresee them.',
-    'refresh-token.ts': 'Tokens: nobody may foresee them.',
-    'tokens.ts': 'Two tokens of one second must differ.',
+    'sessions.ts':
+      'Identifiers of sessions: nobody may foresee them. Tokens: nobody may foresee them. Two tokens of one second must differ.',
   },
   'connector/mqtt/*.ts': {
     'server.ts': 'Names one run of the connector.',
   },
   'connector/bridge/*.ts': {
-    'probe.ts': 'A client identifier that no other client has.',
+    'standby.ts': 'A client identifier that no other client has.',
   },
 };
 

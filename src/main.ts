@@ -1,12 +1,9 @@
 import { isatty } from 'node:tty';
-import { loadConfig, type Config, type Role } from './config/config.ts';
+import { type Config, helpText, loadConfig, type Role } from './config/config.ts';
 import { createLog } from './log/log.ts';
-import { readArguments as parseArguments } from './cli/read-options.ts';
-import { UsageError } from './cli/usage-error.ts';
-import { helpText } from './config/help.ts';
+import { readArguments as parseArguments, UsageError } from './cli/command-line.ts';
 import { tuneCollector } from './process/v8.ts';
-import { describeReady } from './process/describe-ready.ts';
-import { closeOnSignals } from './process/signals.ts';
+import { closeOnSignals, describeReady } from './process/signals.ts';
 import { describeStartError, mayPass, StartError } from './start-error.ts';
 import { version } from './version.ts';
 

@@ -1,25 +1,34 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Connector } from '../connector/mqtt/server.ts';
-import { startApi } from './assembly/api.ts';
-import { startConsole, type Console } from './assembly/console.ts';
-import { createBudget, type StopBudget } from './assembly/stop-budget.ts';
-import { type DeviceSide, startDeviceSide } from './assembly/devices.ts';
-import { createReadiness } from './assembly/readiness.ts';
-import { createEdges, createReleases, runStep } from './assembly/shutdown.ts';
+import { type Console, startApi, startConsole } from './assembly/api.ts';
+import {
+  createBudget,
+  createEdges,
+  createReadiness,
+  createReleases,
+  runStep,
+  type StopBudget,
+} from './assembly/lifecycle.ts';
+import {
+  type DeviceSide,
+  inFrontOf,
+  startConnectorHttp,
+  startDeviceSide,
+  upgradesOf,
+} from './assembly/devices.ts';
 import { checkRedisOf, startShared, type Shared } from './assembly/shared.ts';
 import { findDatabase } from './assembly/storage.ts';
-import { inFrontOf, startConnectorHttp, upgradesOf } from './assembly/uplink.ts';
 import type { Config } from './config/config.ts';
-import { explainFailure } from './db/why-refused.ts';
+import { explainFailure } from './db/errors.ts';
 import { startHealth } from './http/health.ts';
 import type { HttpServer } from './http/server.ts';
-import { startMetrics } from './metrics/metrics.ts';
+import { startMetrics } from './metrics/observe.ts';
 import { monotonicClock, systemClock } from './lib/clock.ts';
 import { pause } from './lib/wait.ts';
 import type { Clocks } from './lib/clock.ts';
 import type { Log, ServiceLog } from './log/logger.ts';
-import { checkPorts } from './process/check-ports.ts';
-import type { Addresses } from './process/describe-ready.ts';
+import { checkPorts } from './process/check.ts';
+import type { Addresses } from './process/signals.ts';
 import { describeStartError, mayPass } from './start-error.ts';
 
 export type Service = {

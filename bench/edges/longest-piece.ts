@@ -1,4 +1,4 @@
-import { nextTurn } from '../../src/lib/in-turns.ts';
+import { nextTurn } from '../../src/lib/event-loop.ts';
 
 /** Fewer, for a look in between: the environment's SAMPLES. */
 const samples = Number(process.env['SAMPLES'] ?? 50);

@@ -1,5 +1,5 @@
 import type { Database } from '../../src/db/database.ts';
-import { readHistoryKind } from '../../src/history/kind.ts';
+import { readHistoryKind } from '../../src/history/retention.ts';
 
 export type Size = { devices: number; events: number; measurements: number };
 

@@ -1,8 +1,11 @@
 import type { Database } from '../../src/db/database.ts';
-import { readHistoryKind } from '../../src/history/kind.ts';
+import { readHistoryKind } from '../../src/history/retention.ts';
 import { listEvents, type EventFilter } from '../../src/events/queries.ts';
-import { listMeasurements, listMeasuredSenses } from '../../src/measurements/queries.ts';
-import { walkBuckets } from '../../src/measurements/walk-buckets.ts';
+import {
+  listMeasuredSenses,
+  listMeasurements,
+  walkBuckets,
+} from '../../src/measurements/queries.ts';
 import { minuteDevice, rareSense, senses, type Size } from './fill.ts';
 
 /** What is asked of the database, of a device chosen anew each time. */

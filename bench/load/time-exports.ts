@@ -1,4 +1,4 @@
-import { latestQuery } from '../../src/measurements/latest.ts';
+import { latestQuery } from '../../src/measurements/queries.ts';
 import type { Database } from '../../src/db/database.ts';
 import {
   devicesOfImport,

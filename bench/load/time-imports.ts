@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { CopyRows } from '../../src/db/copy-rows.ts';
-import { readHistoryKind } from '../../src/history/kind.ts';
+import { readHistoryKind } from '../../src/history/retention.ts';
 import { seconds, tsOf, type Bulk, type BulkRow } from './of-bulk.ts';
 
 /** Imports: what is new, what is there already, and into compressed days where there are such. */

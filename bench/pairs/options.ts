@@ -1,6 +1,5 @@
 import { resolve } from 'node:path';
-import { readOptionsOrExit } from '../../src/cli/read-options.ts';
-import { UsageError } from '../../src/cli/usage-error.ts';
+import { readOptionsOrExit, UsageError } from '../../src/cli/command-line.ts';
 import { numberOf } from '../options.ts';
 
 export type PairsOptions = {

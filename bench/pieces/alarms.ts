@@ -1,9 +1,8 @@
-import { createDecideAlarms } from '../../src/alarms/decide-alarms.ts';
+import { createDecideAlarms } from '../../src/alarms/decide.ts';
 import type { Database } from '../../src/db/database.ts';
-import { dropPlanned } from '../../src/notifications/planned.ts';
+import { dropPlanned } from '../../src/notifications/outbox.ts';
 import type { MessageQuotas } from '../../src/notifications/settings.ts';
-import { tellOver } from '../../src/notifications/tell-over.ts';
-import { tell } from '../../src/notifications/tell.ts';
+import { tell, tellOver } from '../../src/notifications/enqueue.ts';
 
 const most = 1_000_000_000;
 /** None is used up. */

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
-import { parseUplink } from '../../connector/device/parse-uplink.ts';
-import { createLocalBus } from '../../src/bus/local.ts';
+import { parseUplink } from '../../connector/device/uplink.ts';
+import { createLocalBus } from '../../src/bus/bus.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import type { DeviceIdentity, UplinkContent } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
@@ -9,14 +9,17 @@ import { openDatabase } from '../../src/db/database.ts';
 import { schemaOf } from '../database.ts';
 import { replaceConfigurations } from '../../src/devices/queries.ts';
 import { keepRejections } from '../../src/devices/rejections.ts';
-import { recordEvents } from '../../src/events/record.ts';
+import { recordEvents } from '../../src/events/routes.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { IngestOptions } from '../../src/ingest/ingest.ts';
-import { createKnownSeries } from '../../src/measurements/series.ts';
-import { findNewest } from '../../src/measurements/newest.ts';
-import { addMeasurements, findStored, storeMeasurements } from '../../src/measurements/store.ts';
-import { keepDisplays } from '../../src/profiles/kept-displays.ts';
-import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
+import {
+  addMeasurements,
+  createKnownSeries,
+  findNewest,
+  findStored,
+  storeMeasurements,
+} from '../../src/measurements/store.ts';
+import { keepDisplays, saveProfileAnswers } from '../../src/profiles/downlinks.ts';
 import { addWebhooks, decideInBench } from './alarms.ts';
 import { senseId } from './purposes.ts';
 

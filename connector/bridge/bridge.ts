@@ -1,10 +1,17 @@
-import { waitAtMost, waitUntil } from '../../src/lib/wait.ts';
-import { createArrivals } from './arrivals.ts';
-import { createBrokerClient } from './client.ts';
-import { startBridgeDownlinks } from './downlinks.ts';
-import { isUnavailableError } from '../failure.ts';
-import type { BridgeOptions, BridgePorts, LeaseTurn } from './ports.ts';
-import { createUnacknowledged } from './unacknowledged.ts';
+import { LRUCache } from 'lru-cache';
+import {
+  type Delivery,
+  type DeviceIdentity,
+  downPrefix,
+  findPublisher,
+  upPrefix,
+} from '../../src/contract/uplink.ts';
+import { pause, waitAtMost, waitUntil } from '../../src/lib/wait.ts';
+import { createDownlinkRoom, DownlinkQueue, type Encoded } from '../device/downlinks.ts';
+import { createUnknownMemberTurns, parseUplink } from '../device/uplink.ts';
+import { isGone, isUnavailableError, type Log, type Observer } from '../ports.ts';
+import { createBrokerClient, createUnacknowledged } from './client.ts';
+import type { BridgeOptions, BridgePorts, BridgeStatus, LeaseTurn } from './status.ts';
 
 export type Bridge = {
   /** Resolves when the devices are served; after a while also when the broker is still away. */
@@ -115,4 +122,242 @@ export function startBridge(
       end();
     },
   };
+}
+
+export type BridgeDownlinksDeps = {
+  ports: BridgePorts;
+  log: Log;
+  publish: (topic: string, payload: Buffer) => Promise<void>;
+  /** A clock that only goes forward, in milliseconds. */
+  now: () => number;
+};
+
+/** Devices that are remembered; one that was evicted is added again with its next message. */
+const maxQueues = 20_000;
+const maxQueued = 100;
+const maxBytes = 33_554_432;
+const askedAgainMs = 1_000;
+/** How often kept texts are looked for while a device sends: it may have subscribed only now. */
+const lookForTextsMs = 10_000;
+
+/**
+ * Downlinks to devices behind the broker, which does not say who is connected there. A profile or a
+ * configuration is published by every bridge, and the broker answers whether anybody subscribes; other
+ * messages are published by bridges that received something of the device.
+ */
+export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlinksDeps) {
+  const { bus } = ports;
+  const queues = new LRUCache<string, DownlinkQueue>({ max: maxQueues });
+  /** When kept texts were last looked for; it outlives a queue that ended because nobody listened. */
+  const looked = new LRUCache<string, number>({ max: maxQueues });
+  const deps = { ports, log, maxQueued, room: createDownlinkRoom(maxBytes) };
+
+  function queueOf(device: DeviceIdentity): DownlinkQueue {
+    const known = queues.get(device.uuid);
+    if (known) return known;
+    const queue = new DownlinkQueue(channelTo(device), deps);
+    queues.set(device.uuid, queue);
+    return queue;
+  }
+
+  function channelTo(device: DeviceIdentity) {
+    const prefix = downPrefix(device.uuid);
+    return {
+      device,
+      accepts: () => true,
+      async send({ topic, body }: Encoded): Promise<void> {
+        try {
+          await publish(prefix + topic, body);
+        } catch (error) {
+          queues.delete(device.uuid);
+          throw error;
+        }
+      },
+    };
+  }
+
+  async function push(uuid: string, topic: 'profile' | 'configuration'): Promise<void> {
+    const device = await ports.identify(uuid);
+    if (device) queueOf(device).due(topic);
+  }
+
+  const timer = setInterval(() => {
+    for (const queue of queues.values()) queue.retry();
+  }, askedAgainMs);
+  const ends = [
+    ports.onAccountDisabled((accountId) => {
+      const its = [...queues.values()].filter(({ device }) => device.accountId === accountId);
+      for (const queue of its) {
+        queues.delete(queue.device.uuid);
+        queue.end();
+      }
+    }),
+    bus.subscribe('device', (notice) => {
+      if (!notice.push) return;
+      push(notice.uuid, notice.push).catch((err: unknown) =>
+        log.warn(
+          { event: 'downlink.unread', err, device: notice.uuid },
+          'What is due for a device could not be read.',
+        ),
+      );
+    }),
+    bus.subscribe('down', ({ uuid, message }) => queues.get(uuid)?.push(message)),
+    bus.subscribe('access', ({ uuid }) => void queues.delete(uuid)),
+    bus.subscribe('resync', () => {
+      for (const queue of queues.values()) {
+        queue.due('profile');
+        queue.due('configuration');
+        queue.due('display');
+      }
+    }),
+  ];
+
+  return {
+    /** Something was received of the device: this bridge publishes its downlinks. */
+    heard(device: DeviceIdentity): void {
+      const queue = queueOf(device);
+      const nowMs = now();
+      if (nowMs - (looked.get(device.uuid) ?? -Infinity) < lookForTextsMs) return;
+      looked.set(device.uuid, nowMs);
+      queue.due('display');
+    },
+    end(): void {
+      clearInterval(timer);
+      for (const end of ends) end();
+      for (const queue of queues.values()) queue.end();
+    },
+  };
+}
+
+export type ArrivalsDeps = {
+  ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock' | 'holds'>;
+  rejectionsPerMessage: number;
+  observe: Pick<Observer, 'message'>;
+  log: Log;
+  now: () => number;
+  status: Pick<BridgeStatus, 'refused'>;
+  onHeard: (device: DeviceIdentity) => void;
+  stopping: AbortSignal;
+};
+
+type Arrival = {
+  topic: string;
+  payload: Buffer;
+  arrivedTs: number;
+  onStored: () => void;
+  onFailed: (error: unknown) => void;
+};
+
+const ingestedAgainMs = 500;
+/** Between two lines about devices that are not served. */
+const tellEveryMs = 10_000;
+
+/** The way of a message from the broker into the database, one device's in the order they came. */
+export function createArrivals(deps: ArrivalsDeps) {
+  const { ports, rejectionsPerMessage: max, observe, log, now, status, onHeard, stopping } = deps;
+  /** Messages of devices that are being looked up. */
+  const waiting = new Map<string, Arrival[]>();
+  const takeTurn = createUnknownMemberTurns(now);
+  let toldMs = -Infinity;
+
+  async function lookUp(uuid: string): Promise<DeviceIdentity | null> {
+    for (;;) {
+      try {
+        return await ports.identify(uuid);
+      } catch (error) {
+        if (!isUnavailableError(error) || stopping.aborted) throw error;
+        await pause(ingestedAgainMs, stopping);
+      }
+    }
+  }
+
+  async function carryAll(uuid: string, arrivals: Arrival[]): Promise<void> {
+    const found = await lookUp(uuid).then(
+      (device) => ({ device }),
+      (error: unknown) => ({ error }),
+    );
+    waiting.delete(uuid);
+    for (const arrival of arrivals) {
+      if ('error' in found) arrival.onFailed(found.error);
+      else if (found.device) carry(found.device, arrival);
+      else {
+        status.refused('unknown-device');
+        arrival.onStored();
+      }
+    }
+    if ('device' in found && !found.device) tellOfUnknown(uuid);
+  }
+
+  /** Not of each message: a whole fleet may go on publishing. The count is in the metrics. */
+  function tellOfUnknown(uuid: string): void {
+    const nowMs = now();
+    if (nowMs - toldMs < tellEveryMs) return;
+    toldMs = nowMs;
+    log.info(
+      { event: 'bridge.foreign-device', device: uuid },
+      'A device that does not exist, or whose account is disabled, published; the broker let it in.',
+    );
+  }
+
+  function carry(device: DeviceIdentity, arrival: Arrival): void {
+    const { topic, payload, arrivedTs, onStored, onFailed } = arrival;
+    const prefix = upPrefix(device.uuid);
+    const mayTell = () => takeTurn(device.uuid);
+    const uplink = parseUplink(topic, prefix, payload, arrivedTs, max, mayTell);
+    // All devices share the broker's connection, on which acknowledgements keep their order [MQTT-4.6.0-2]:
+    // if one account had to wait, all would.
+    if ((ports.holds?.waitMs(device.accountId) ?? 0) > 0) {
+      uplink.leavesEventsOut = true;
+      ports.holds?.waits(device, topic);
+    }
+    observe.message(uplink.content.kind);
+    onHeard(device);
+    ports.presence(device, 'seen');
+    ports.ingest(device, uplink, new Carried(stopping, onStored, onFailed));
+  }
+
+  return {
+    /** One of the callbacks is called in the end. */
+    accept(
+      topic: string,
+      payload: Buffer,
+      onStored: () => void,
+      onFailed: (error: unknown) => void,
+    ): void {
+      const uuid = findPublisher(topic);
+      if (uuid === null) {
+        status.refused('no-device-topic');
+        return onStored();
+      }
+      const arrival = { topic, payload, arrivedTs: ports.clock(), onStored, onFailed };
+      const before = waiting.get(uuid);
+      if (before) return void before.push(arrival);
+      const arrivals = [arrival];
+      waiting.set(uuid, arrivals);
+      void carryAll(uuid, arrivals);
+    },
+  };
+}
+
+/** A message that waits for its commit: given up only by a service that stops. */
+export class Carried implements Delivery {
+  readonly stored: () => void;
+  readonly #stopping: AbortSignal;
+  readonly #onFailed: (error: unknown) => void;
+
+  constructor(stopping: AbortSignal, onStored: () => void, onFailed: (error: unknown) => void) {
+    this.stored = onStored;
+    this.#stopping = stopping;
+    this.#onFailed = onFailed;
+  }
+
+  get isWithdrawn(): boolean {
+    return this.#stopping.aborted;
+  }
+
+  failed(error: unknown): void {
+    // Removed meanwhile: there is nothing left that it could belong to.
+    if (isGone(error)) this.stored();
+    else this.#onFailed(error);
+  }
 }

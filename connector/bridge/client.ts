@@ -1,14 +1,21 @@
-import { connect, type MqttClient } from 'mqtt';
+import type { Duplex } from 'node:stream';
+import { connect, type ErrorWithSubackPacket, type MqttClient } from 'mqtt';
 import { waitAtMost } from '../../src/lib/wait.ts';
-import type { ErrorWithSubackPacket } from 'mqtt';
-import { stopReconnecting, takeUnacknowledged } from './mqtt-js.ts';
-import type { BrokerAddress } from './ports.ts';
-import { createBrokerPublisher } from './publisher.ts';
-import { startPulse } from './pulse.ts';
-import type { BridgeStatus } from './status.ts';
-import { readError, readReasonCode, readRefusedSubscription } from './trouble.ts';
-import type { Finding } from './trouble.ts';
-import type { HeldPacket } from './unacknowledged.ts';
+import {
+  createPublish,
+  refusalCodeOf,
+  stopReconnecting,
+  takeUnacknowledged,
+  writePuback,
+} from './mqtt-js.ts';
+import {
+  type BridgeStatus,
+  type BrokerAddress,
+  type Finding,
+  readError,
+  readReasonCode,
+  readRefusedSubscription,
+} from './status.ts';
 
 export type BrokerClientOptions = {
   broker: BrokerAddress;
@@ -196,4 +203,190 @@ export function createBrokerClient(options: BrokerClientOptions) {
 export function filterOf({ shareName }: Pick<BrokerAddress, 'shareName'>): string {
   const all = 'devices/+/up/#';
   return shareName === null ? all : `$share/${shareName}/${all}`;
+}
+
+export type PulseOptions = {
+  /** The socket is not read at the moment: silence says nothing about the broker. */
+  isHeldUp: () => boolean;
+  /** Nothing was heard for a while: time to ask. */
+  onQuiet: () => void;
+  /** Nothing was heard for 6 s; again after each further 6 s. */
+  onSilent: () => void;
+};
+
+const tickMs = 500;
+const quietTicks = 4;
+/** A broker that says nothing for so long counts as gone: 6 s. */
+const silentTicks = 12;
+
+/**
+ * Watches whether the broker is heard. Counts ticks rather than time: a process that got no
+ * processor finds its timer due once, and what the broker sent meanwhile still unread.
+ */
+export function startPulse({ isHeldUp, onQuiet, onSilent }: PulseOptions) {
+  let ticks = 0;
+  const timer = setInterval(() => {
+    if (isHeldUp()) return;
+    ticks += 1;
+    if (ticks === quietTicks) onQuiet();
+    if (ticks < silentTicks) return;
+    ticks = 0;
+    onSilent();
+  }, tickMs);
+  return {
+    heard: (): void => void (ticks = 0),
+    end: (): void => clearInterval(timer),
+  };
+}
+
+/** MQTT 5 section 2.4: no matching subscribers. */
+const noMatchingSubscribers = 16;
+/** Unacknowledged messages at most, also where the broker allows more. */
+const maxInFlight = 200;
+
+type Message = {
+  topic: string;
+  payload: Buffer;
+  resolve: () => void;
+  reject: (error: Error) => void;
+};
+
+/**
+ * Publishes to the broker, never more at once than it takes: the client does not count, and a broker
+ * ends a connection that exceeds its receive maximum (MQTT 5 section 3.3.4).
+ */
+export function createBrokerPublisher(
+  client: MqttClient,
+  status: Pick<BridgeStatus, 'messageOut' | 'refused'>,
+) {
+  const publishOnce = createPublish(client);
+  const waiting: Message[] = [];
+  const sent = new Set<Message>();
+
+  /** Half of the receive maximum: after a reconnect the client resends in-flight messages by itself. */
+  const room = () =>
+    Math.max(1, Math.min(maxInFlight, (client.serverProperties?.receiveMaximum ?? 65_535) >> 1));
+
+  function advance(): void {
+    while (client.connected && sent.size < room()) {
+      const message = waiting.shift();
+      if (!message) return;
+      send(message);
+    }
+  }
+
+  function send(message: Message): void {
+    sent.add(message);
+    publishOnce(message.topic, message.payload, (error, reasonCode) => {
+      sent.delete(message);
+      if (error) {
+        // Without a reason code the connection was lost.
+        if (refusalCodeOf(error) !== null) status.refused('not-published');
+        message.reject(error);
+      } else {
+        status.messageOut();
+        if (reasonCode !== noMatchingSubscribers) message.resolve();
+        else message.reject(new Error('nobody listens'));
+      }
+      advance();
+    });
+  }
+
+  client.on('close', () => {
+    const error = new Error('the connection to the broker ended');
+    for (const { reject } of [...sent, ...waiting.splice(0)]) reject(error);
+    sent.clear();
+  });
+
+  /** Resolves once the broker has it for a subscriber; rejects where there is none, or no connection. */
+  return function publish(topic: string, payload: Buffer): Promise<void> {
+    if (!client.connected) return Promise.reject(new Error('the broker is away'));
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    waiting.push({ topic, payload, resolve, reject });
+    advance();
+    return promise;
+  };
+}
+
+/** A message of the broker on its way to the database. */
+export type HeldPacket = {
+  bytes: number;
+  sinceMs: number;
+  isStored: boolean;
+  /** 0: the broker waits for no acknowledgement. */
+  qos: number;
+  messageId: number;
+  /** The connection it came over: nowhere else may it be acknowledged. */
+  stream: Duplex;
+};
+
+export type UnackedLimits = { maxMessages: number; maxBytes: number };
+
+/**
+ * Messages that wait for their commit. Acknowledgements leave in the order in which the messages
+ * came [MQTT-4.6.0-2], whatever the order of the commits.
+ */
+export function createUnacknowledged(
+  room: UnackedLimits,
+  onAcknowledged: (held: HeldPacket) => void,
+) {
+  let queue: HeldPacket[] = [];
+  let messages = 0;
+  let bytes = 0;
+  let onRoom: (() => void) | null = null;
+  let isPaused = false;
+
+  const hasRoom = () => !isPaused && messages < room.maxMessages && bytes < room.maxBytes;
+
+  function release(held: HeldPacket): void {
+    messages -= 1;
+    bytes -= held.bytes;
+    goOn();
+  }
+
+  function goOn(): void {
+    if (!onRoom || !hasRoom()) return;
+    const resume = onRoom;
+    onRoom = null;
+    resume();
+  }
+
+  return {
+    hold(held: HeldPacket): void {
+      messages += 1;
+      bytes += held.bytes;
+      if (held.qos > 0) queue.push(held);
+    },
+
+    /** Calls back once there is room for another message; at once where there is. */
+    whenRoom(resume: () => void): void {
+      if (hasRoom()) resume();
+      else onRoom = resume;
+    },
+
+    /** While paused there is no room. */
+    pause(isToPause: boolean): void {
+      isPaused = isToPause;
+      goOn();
+    },
+
+    /** It is committed, or there is nothing to commit. */
+    settle(held: HeldPacket): void {
+      held.isStored = true;
+      release(held);
+      while (queue[0]?.isStored) {
+        const next = queue.shift() as HeldPacket;
+        writePuback(next.stream, next.messageId);
+        onAcknowledged(next);
+      }
+    },
+
+    /** This delivery is not going to be stored. */
+    giveUp: release,
+
+    /** The connection is gone: what came over it is delivered again over the next one. */
+    forgetOrder: () => void (queue = []),
+
+    count: () => messages,
+  };
 }

@@ -1,8 +1,7 @@
+import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { LogContext } from '../../src/log/logger.ts';
-import type { Log } from '../options.ts';
-import { advise, withoutCredentials } from './advice.ts';
-import type { BridgeName } from './advice.ts';
-import type { Finding, Trouble } from './trouble.ts';
+import type { DevicePorts, Log, Observer } from '../ports.ts';
+import { isUnanswered } from './mqtt-js.ts';
 
 /** `starting`: not known yet. `standby`: another process holds the lease. */
 type BridgeTrouble = Trouble | 'starting' | 'standby';
@@ -149,4 +148,233 @@ export function createBridgeStatus(options: BridgeStatusOptions): BridgeStatus {
     read: () => ({ isConnected, sinceTs, reason, isLeaseHeld, lastInTs, lastOutTs, refused }),
     end: () => clearTimeout(settling),
   };
+}
+
+/** The bridge as its log lines name it. */
+export type BridgeName = {
+  connectorName: string;
+  url: string;
+  username?: string | undefined;
+  filter: string;
+};
+
+/** The address without what may be secret in it: user name, password and query. */
+export function withoutCredentials(url: string): string {
+  const { protocol, host, pathname } = new URL(url);
+  return `${protocol}//${host}${pathname === '/' ? '' : pathname}`;
+}
+
+/** One line: what is wrong between this connector and its broker, and what to do about it. */
+export function advise(name: BridgeName, finding: Finding): string {
+  const { connectorName } = name;
+  const at = withoutCredentials(name.url);
+  const user = name.username === undefined ? '' : ` ("${name.username}")`;
+  const sentences: Record<Trouble, () => string> = {
+    'refused-credentials': () =>
+      `The broker refused the user name${user} or password of connector "${connectorName}": check broker.username and broker.passwordFile, and that the broker lets this user in.`,
+    'refused-client-id': () =>
+      `The broker refused the client identifier of connector "${connectorName}": check which identifiers it lets user${user} take.`,
+    'protocol-version': () =>
+      `The broker of connector "${connectorName}" does not speak MQTT 5, which a bridge needs: turn MQTT 5 on at the broker, or take one that speaks it.`,
+    'shared-subscriptions': () =>
+      `The broker refuses the shared subscription of connector "${connectorName}" (${name.filter}): allow $share at the broker, or set broker.shareName to null, so that one bridge at a time is connected.`,
+    'refused-subscription': () =>
+      `The broker does not let connector "${connectorName}" subscribe to ${name.filter}: let its user${user} read devices/+/up/# there.`,
+    certificate: () => adviseOnCertificate(name, finding),
+    tls: () =>
+      `No TLS connection to the broker of connector "${connectorName}" at ${at}: check that this port speaks TLS, or take mqtt: or ws: in broker.url.`,
+    unreachable: () =>
+      `The broker of connector "${connectorName}" is not reached at ${at}: check broker.url, that the broker runs, and the network between.`,
+    'no-answer': () =>
+      `The broker of connector "${connectorName}" at ${at} does not answer: check that broker.url leads to an MQTT broker, that it is not overloaded, and the network between.`,
+    'closed-at-connect': () =>
+      `The broker of connector "${connectorName}" at ${at} closed the connection instead of answering: check that it speaks MQTT 5, and whether that port wants TLS (mqtts: or wss: in broker.url) or not.`,
+    closed: () =>
+      `The connection of connector "${connectorName}" to the broker at ${at} ended: the broker stopped or the network broke; it is tried again until it is back.`,
+    'session-taken': () =>
+      `Somebody else connected to the broker under the client identifier of connector "${connectorName}": give every installation at one broker a broker.username and broker.shareName of its own.`,
+    'broker-unavailable': () =>
+      `The broker of connector "${connectorName}" at ${at} says that it is not available, or is to be found elsewhere: look there.`,
+    limit: () =>
+      `The broker of connector "${connectorName}" at ${at} ended the connection at one of its limits: raise what it allows user${user} (messages under way, packet size, rate).`,
+    'not-stored': () =>
+      `Connector "${connectorName}" ended its connection to the broker at ${at}, so that what could not be stored is sent again: the line before says why.`,
+    'protocol-error': () =>
+      `What answers connector "${connectorName}" at ${at} does not keep to MQTT 5: check that broker.url leads to an MQTT 5 broker, and the log of that broker.`,
+  };
+  return sentences[finding.trouble]();
+}
+
+function adviseOnCertificate({ connectorName, url }: BridgeName, { code }: Finding): string {
+  const { hostname } = new URL(url);
+  const which = `The certificate of the broker of connector "${connectorName}"`;
+  if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' || code === 'HOSTNAME_MISMATCH')
+    return `${which} is not for ${hostname}: take the name in the certificate for broker.url, or give the broker a certificate for ${hostname}.`;
+  if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID')
+    return `${which} is not valid at this time: renew it at the broker, and check the clocks of both machines.`;
+  return `${which} is signed by nobody that this process trusts: set broker.caFile to the certificate (PEM) of the authority that signed it.`;
+}
+
+/** What a bridge is given: it is the broker that lets devices in. */
+export type BridgePorts = DevicePorts & {
+  /** The device that a topic names; null when there is none. Rejects with `unavailable`. */
+  identify(uuid: string): Promise<DeviceIdentity | null>;
+};
+
+/** The right to be the one that is connected. */
+export type Lease = {
+  /** Gives back what is held, so that somebody else gets it, and competes no more for now. */
+  rest(): void;
+  /** Competes again after a rest. */
+  compete(): void;
+  /** Whether who decides about it answers. */
+  isThere(): boolean;
+  /** Gives back what is held once `finish` has settled. */
+  release(finish: () => Promise<void>): Promise<void>;
+};
+
+/**
+ * Competes for a lease. `onLost` comes before anybody else has it; `onWaiting` says, once until it is
+ * held, that somebody else does.
+ */
+export type StartLease = (holder: {
+  onHeld: () => void;
+  onLost: () => void;
+  onWaiting: () => void;
+}) => Promise<Lease>;
+
+/** What the holder of a lease is told by its bridge. */
+export type LeaseTurn = {
+  /** The broker has taken the subscription. */
+  onServed: () => void;
+  /** Nothing was heard of a broker that serves it for some seconds; said again and again. */
+  onSilent: () => void;
+};
+
+export type BridgeOptions = {
+  broker: BrokerAddress;
+  /** Largest packet that the broker is to pass on. */
+  maxPacketBytes: number;
+  /** Of one message so many rejections are told one by one, the others counted. */
+  rejectionsPerMessage: number;
+  log: Log;
+  /** A clock that only goes forward, in milliseconds. */
+  now: () => number;
+  status: BridgeStatus;
+  observe?: Pick<Observer, 'message' | 'acknowledged'>;
+  /** Has `pause` told when nothing more is to be taken in, and when it is again; gives back what ends that. */
+  addIntake?: (pause: (isPaused: boolean) => void) => () => void;
+};
+
+/** The external broker, and who the bridge is there. */
+export type BrokerAddress = {
+  url: string;
+  /**
+   * The broker keeps what was not acknowledged under this name. With a share name it is the same
+   * whenever this bridge starts, and no other one's; without, that of all who compete for the lease.
+   */
+  clientId: string;
+  username?: string | undefined;
+  password?: string | undefined;
+  /** Certificates (PEM) that the broker's is checked against, besides the usual ones. */
+  ca?: Buffer | undefined;
+  /** All bridges with the same name share the messages; null: whoever is connected gets them all. */
+  shareName: string | null;
+};
+
+/** Why a bridge is not connected, as far as the broker or the way there says it. */
+export type Trouble =
+  | 'refused-credentials'
+  | 'refused-client-id'
+  | 'protocol-version'
+  | 'shared-subscriptions'
+  | 'refused-subscription'
+  | 'certificate'
+  | 'tls'
+  | 'unreachable'
+  | 'no-answer'
+  | 'closed-at-connect'
+  | 'closed'
+  | 'session-taken'
+  | 'broker-unavailable'
+  | 'limit'
+  | 'not-stored'
+  | 'protocol-error';
+
+/** What was found, and in which words; `code` is the library's, Node's or the broker's. */
+export type Finding = { trouble: Trouble; code?: string | number; detail?: string };
+
+/** Reason codes of MQTT 5 (section 2.4) and, below 0x80, return codes of MQTT 3.1.1 (section 3.2.2.3). */
+const reasonCodes: Record<number, Trouble> = {
+  0x01: 'protocol-version',
+  0x02: 'refused-client-id',
+  0x03: 'broker-unavailable',
+  0x04: 'refused-credentials',
+  0x05: 'refused-credentials',
+  0x84: 'protocol-version',
+  0x85: 'refused-client-id',
+  0x86: 'refused-credentials',
+  // Mosquitto says so of a wrong password too.
+  0x87: 'refused-credentials',
+  0x88: 'broker-unavailable',
+  0x89: 'broker-unavailable',
+  0x8a: 'refused-credentials',
+  0x8b: 'broker-unavailable',
+  0x8c: 'refused-credentials',
+  0x8d: 'no-answer',
+  0x8e: 'session-taken',
+  0x93: 'limit',
+  0x95: 'limit',
+  0x96: 'limit',
+  0x97: 'limit',
+  0x9c: 'broker-unavailable',
+  0x9d: 'broker-unavailable',
+  0x9e: 'shared-subscriptions',
+  0x9f: 'limit',
+};
+
+/** Of OpenSSL's checks of a certificate, as Node names them (tls, "X509 certificate error codes"). */
+const certificateCodes = new Set([
+  'CERT_CHAIN_TOO_LONG',
+  'CERT_HAS_EXPIRED',
+  'CERT_NOT_YET_VALID',
+  'CERT_REJECTED',
+  'CERT_REVOKED',
+  'CERT_SIGNATURE_FAILURE',
+  'CERT_UNTRUSTED',
+  'DEPTH_ZERO_SELF_SIGNED_CERT',
+  'ERR_TLS_CERT_ALTNAME_INVALID',
+  'HOSTNAME_MISMATCH',
+  'INVALID_CA',
+  'INVALID_PURPOSE',
+  'PATH_LENGTH_EXCEEDED',
+  'SELF_SIGNED_CERT_IN_CHAIN',
+  'UNABLE_TO_GET_ISSUER_CERT',
+  'UNABLE_TO_GET_ISSUER_CERT_LOCALLY',
+  'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
+]);
+
+/** What the broker's CONNACK or DISCONNECT says. */
+export function readReasonCode(code: number): Finding {
+  return { trouble: reasonCodes[code] ?? 'protocol-error', code };
+}
+
+/** What its SUBACK says (section 3.9.3). `isShared`: the filter begins with `$share`. */
+export function readRefusedSubscription(code: number, isShared: boolean): Finding {
+  // "Topic Filter invalid" is what brokers say of a $share that they take for a topic.
+  const isShare = code === 0x9e || (isShared && code === 0x8f);
+  return { trouble: isShare ? 'shared-subscriptions' : 'refused-subscription', code };
+}
+
+/** What an error of the client, of TLS or of the socket says. */
+export function readError(error: Error): Finding {
+  const { code } = error as { code?: unknown };
+  const detail = error.message;
+  if (typeof code === 'number') return { ...readReasonCode(code), detail };
+  if (typeof code !== 'string')
+    return { trouble: isUnanswered(error) ? 'no-answer' : 'protocol-error', detail };
+  if (certificateCodes.has(code)) return { trouble: 'certificate', code, detail };
+  if (code === 'ECONNRESET' || code === 'EPIPE') return { trouble: 'closed', code, detail };
+  if (/SSL|TLS|EPROTO/.test(code)) return { trouble: 'tls', code, detail };
+  return { trouble: 'unreachable', code, detail };
 }

@@ -1,8 +1,27 @@
 import { z } from 'zod';
-import { capitalized } from '../../src/lib/capitalized.ts';
-import { downTopics, upTopics } from '../../src/contract/topic.ts';
-import { published, sent, type ContractMessage } from './messages.ts';
-import { describeContract } from './describe-contract.ts';
+import { Configuration } from '../../src/contract/configuration.ts';
+import {
+  ConfigurationDownlink,
+  DisplayDownlink,
+  ErrorDownlink,
+  ProfileDownlink,
+  StateDownlink,
+  TimeDownlink,
+  TokenDownlink,
+} from '../../src/contract/profile.ts';
+import {
+  type DownTopic,
+  downTopics,
+  EventReport,
+  maxItems,
+  ProfileMessage,
+  SentMeasurement,
+  StateReport,
+  TimeRequest,
+  type UpTopic,
+  upTopics,
+} from '../../src/contract/uplink.ts';
+import { capitalized } from '../../src/lib/text.ts';
 
 /**
  * The device contract as an AsyncAPI 3 document, made from the schemas that messages are checked
@@ -101,3 +120,140 @@ function toSchema(schema: z.ZodType, direction: 'up' | 'down'): object {
   });
   return rest;
 }
+
+export type ContractMessage = { schema: z.ZodType; summary: string; example: unknown };
+
+/** One of them, or up to a thousand in an array: what is wrong in it is left out, the rest is taken. */
+const oneOrMany = (schema: z.ZodType) => z.union([schema, z.array(schema).max(maxItems)]);
+
+const ts = 1_767_225_600_000;
+const pId = '6f1c1d5e-58a3-4a55-9a80-0a2a5d0a9c11';
+
+/** What devices publish, by its topic below `up/`. */
+export const published: Record<UpTopic, ContractMessage> = {
+  measurements: {
+    schema: oneOrMany(SentMeasurement),
+    summary: 'Measurements: stored, then evaluated if the service runs the profile.',
+    example: [
+      { sId: '0x1', val: 21.5, ts },
+      { sId: '0x2', val: { lat: 47.37, long: 8.54 } },
+    ],
+  },
+  state: {
+    schema: StateReport,
+    summary: 'Where the device’s own engine stands.',
+    example: { puId: 1, stId: 2, evId: 3, ts },
+  },
+  events: {
+    schema: oneOrMany(EventReport),
+    summary: 'Events found by the device’s own engine; their push messages and SMS go out.',
+    example: {
+      cause: {
+        engine: { pId, puId: 1, stId: 1, evId: 1, ts },
+        senses: [{ sId: '0x1', val: 31, ts }],
+      },
+    },
+  },
+  profile: {
+    schema: ProfileMessage,
+    summary: 'The answer to a profile, or the wish to be sent the one that waits.',
+    example: { pId, state: 'current', engine: 'service' },
+  },
+  configuration: {
+    schema: Configuration,
+    summary: 'The device describes itself: its configuration is replaced.',
+    example: {
+      device: { name: 'Greenhouse', swVersion: '1.2.0' },
+      module: [{ moduleId: 'climate', senses: [{ sId: '0x1', min: -40, max: 85 }] }],
+    },
+  },
+  time: {
+    schema: TimeRequest,
+    summary: 'A device without a clock asks what time it is; `down/time` answers.',
+    example: { echo: 17 },
+  },
+};
+
+/** What devices are sent, by its topic below `down/`. */
+export const sent: Record<DownTopic, ContractMessage> = {
+  profile: {
+    schema: ProfileDownlink,
+    summary: 'The pending profile: at once, and on each subscription until it is answered.',
+    example: { pId, purposes: [{ puId: 1, initStId: 1, states: [{ stId: 1 }] }], ts },
+  },
+  configuration: {
+    schema: ConfigurationDownlink,
+    summary: 'The configuration: on each subscription, and when it was changed.',
+    example: { device: { name: 'Greenhouse' }, module: [], ts },
+  },
+  state: {
+    schema: StateDownlink,
+    summary:
+      'Where the device stands: on each subscription, and when the service’s engine moved it.',
+    example: { puId: 1, stId: 2, ts },
+  },
+  display: {
+    schema: DisplayDownlink,
+    summary:
+      'A text for the device’s display: at once, or when it subscribes. Kept for a day until acknowledged.',
+    example: { text: 'Close the window', ts },
+  },
+  errors: {
+    schema: ErrorDownlink,
+    summary: 'What was wrong with something that the device sent.',
+    example: {
+      topic: 'devices/…/up/measurements',
+      reason: 'out-of-range',
+      message: '99 is outside …',
+      path: '/0/val',
+      ts,
+    },
+  },
+  time: {
+    schema: TimeDownlink,
+    summary:
+      'What time it is, and the `echo` of the question; half of the time between both is its delay.',
+    example: { ts, echo: 17 },
+  },
+  token: {
+    schema: TokenDownlink,
+    summary:
+      'The new token, while the operator changes the secret: on each subscription that names this topic (`down/#` does not), until the device has logged in with it. The old one opens nothing from then on.',
+    example: { deviceAuthToken: 'kX3vJq0c8sS5h2WmZ1nU7dRt4yLbE9aG', ts },
+  },
+};
+
+/** What firmware authors have to know beside the messages themselves. */
+export const describeContract = `
+Devices connect with MQTT 3.1.1 (or 3.1), or 5; the user name is the device's deviceAuthUuid, the password
+its deviceAuthToken. What MQTT 5 adds is in docs/mqtt5.md: acknowledgements with reason codes, and limits.
+
+A device publishes to its own \`devices/{uuid}/up/…\` and subscribes to its own
+\`devices/{uuid}/down/…\` (\`down/#\` included), and nothing else: publishing elsewhere closes the
+connection, subscribing elsewhere is answered 128.
+
+An acknowledgement (PUBACK, PUBREC) means stored: it leaves after the transaction that holds the
+message has committed. A message that was not acknowledged is to be sent again; the same measurement
+sent again (same sense, ts and value) is stored once. What carries no time of its own cannot be told
+from something new, so send \`ts\`.
+
+What is wrong is kept as a rejection, said on \`down/errors\`, and acknowledged; the good items of the
+same array are stored. Of one message the first 10 rejections are said one by one, and of one minute
+the first 60; the others as a number. A member that has no effect is said once an hour
+(\`unknown-member\`) and changes nothing else; names that begin with \`x-\` are free.
+
+\`down/errors\` also says where a clock looks wrong, once an hour; nothing is rejected then.
+\`clock-ahead\`: a \`ts\` is more than 10 s ahead of the service; the value is stored with it, and evaluated
+as of its arrival. \`clock-back\`: all values of a sense were older than its newest for a quarter of an
+hour, and went on as a clock does; they are evaluated again from the newest of them on. Values of one
+message are evaluated in the order of their \`ts\`, whatever their order in it.
+
+Sessions are not kept and nothing is retained: what a device is to know is sent each time it
+subscribes. The same client identifier takes its own session over; a device has at most 4 connections.
+
+Limits, unless the operator changed them: packets of 64 KiB (those to \`up/measurements\` may be given up to
+256 KiB), a CONNECT of 4 KiB, 16 subscriptions a connection, 8 topic levels; on average 100 messages (1,000 at once after a pause) and 1,000
+measurements and events a second, wrong ones included, beyond which reading slows down and nothing is dropped.
+A payload has 20,000 of {, [ and , at most, texts aside, one over 64 KiB 12,000. A device may connect 120 times at once and
+twice a second on average: what is beyond that is answered CONNACK 3.
+`.trim();

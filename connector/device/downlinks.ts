@@ -1,10 +1,28 @@
-import type { DownTopic } from '../../src/contract/topic.ts';
-import type { DeviceIdentity, Downlink, DueTopic } from '../../src/contract/uplink.ts';
-import type { Reservation } from '../../src/lib/byte-room.ts';
-import { isUnavailableError } from '../failure.ts';
-import { encode, enterNow, enterToLoad, overheadBytes } from './downlink-room.ts';
-import { type DownlinkChannel, type DownlinkDeps, DownlinkSender } from './downlink-sender.ts';
-import { GivenDisplays } from './given-displays.ts';
+import type { DeviceIdentity, Downlink, DownTopic, DueTopic } from '../../src/contract/uplink.ts';
+import { ByteRoom, type Reservation } from '../../src/lib/byte-room.ts';
+import { type ConnectorPorts, isUnavailableError, type Log } from '../ports.ts';
+
+/** More than are kept of a device. */
+const remembered = 20;
+
+/** Which kept texts a channel has had already: what is read from the database may have been pushed before. */
+export class GivenDisplays {
+  /** Most devices have no display. */
+  #ids: number[] | null = null;
+
+  /** Whether the message is new to the channel, which has it from now on. */
+  isNew({ keptId }: Downlink): boolean {
+    if (keptId === undefined) return true;
+    this.#ids ??= [];
+    if (this.#ids.includes(keptId)) return false;
+    if (this.#ids.push(keptId) > remembered) this.#ids.shift();
+    return true;
+  }
+
+  forget(): void {
+    this.#ids = null;
+  }
+}
 
 /**
  * What is on its way to one device over one channel, one message in flight: aedes loses a QoS 1
@@ -130,3 +148,135 @@ export class DownlinkQueue {
     for (const one of encoded) this.#sender.enqueue(one);
   }
 }
+
+/** A way to a device, whatever the protocol or broker in between. */
+export type DownlinkChannel = {
+  device: DeviceIdentity;
+  /** Whether messages of this topic reach the device now. */
+  accepts(topic: DownTopic): boolean;
+  /** Whether it may be sent to this device, and is still of use; one that is not is left out. Absent: all are. */
+  fits?(message: Encoded): boolean;
+  /** Resolves when the device has it (acknowledged, or written at QoS 0); rejects when it is gone. */
+  send(message: Encoded): Promise<void>;
+};
+
+/** A message as it is written: what waits takes its bytes, not what they were made of. */
+export type Encoded = { topic: DownTopic; body: Buffer };
+
+export type DownlinkDeps = {
+  ports: Pick<ConnectorPorts, 'subscribed' | 'due' | 'delivered'>;
+  log: Log;
+  maxQueued: number;
+  /** Of all devices: what is being read for them, and waits for their acknowledgement. */
+  room: ByteRoom;
+};
+
+/** `release`: called when it has left the queue, however. */
+export type Waiting = Encoded & { message: Downlink; release: () => void };
+
+/** Of these only the newest counts: an older one that still waits is overtaken. */
+const newestOnly: DownTopic[] = ['profile', 'configuration', 'state', 'token'];
+
+/** Sends a device what waits for it over one channel, one message after the other. */
+export class DownlinkSender {
+  isOver = false;
+  readonly #channel: DownlinkChannel;
+  readonly #deps: DownlinkDeps;
+  readonly #waiting: Waiting[] = [];
+  #isSending = false;
+
+  constructor(channel: DownlinkChannel, deps: DownlinkDeps) {
+    this.#channel = channel;
+    this.#deps = deps;
+  }
+
+  /** Sends it behind what waits; where that is too much, the oldest is lost. */
+  enqueue(one: Waiting): void {
+    if (this.isOver || !this.#channel.accepts(one.topic)) return one.release();
+    const waiting = this.#waiting;
+    if (newestOnly.includes(one.topic)) {
+      const older = waiting.findIndex(({ topic }) => topic === one.topic);
+      if (older >= 0) waiting.splice(older, 1)[0]?.release();
+    }
+    if (waiting.length >= this.#deps.maxQueued) waiting.shift()?.release();
+    waiting.push(one);
+    if (!this.#isSending) void this.#send();
+  }
+
+  /** The channel is gone, and what waited with it. */
+  end(): void {
+    this.isOver = true;
+    for (const { release } of this.#waiting.splice(0)) release();
+  }
+
+  async #send(): Promise<void> {
+    this.#isSending = true;
+    for (let one = this.#waiting.shift(); one; one = this.#waiting.shift()) {
+      const { message, release } = one;
+      try {
+        if (!this.#channel.accepts(one.topic) || this.#channel.fits?.(one) === false) continue;
+        await this.#channel.send(one);
+      } catch {
+        // The channel is gone; the next subscription brings everything anew.
+        this.end();
+        break;
+      } finally {
+        release();
+      }
+      if (message.pId !== undefined || message.keptId !== undefined) this.#tellDelivered(message);
+    }
+    this.#isSending = false;
+  }
+
+  #tellDelivered(message: Downlink): void {
+    const { ports, log } = this.#deps;
+    ports.delivered(this.#channel.device, message).catch((error: unknown) => {
+      log.warn(
+        { event: 'downlink.unnoted', err: error, device: this.#channel.device.uuid },
+        'A delivery could not be noted: the message is sent again.',
+      );
+    });
+  }
+}
+
+/** What a message takes beside its bytes. */
+export const overheadBytes = 512;
+
+/** Before it is read nobody knows how much there is for a device: mostly little, at most about this part. */
+const loadsAtOnce = 32;
+
+/** Devices that wait until there is room to read for them; one more is looked at again a little later. */
+const maxWaiting = 20_000;
+
+/** Room for what goes down to devices; an account may take a quarter. */
+export function createDownlinkRoom(maxBytes: number): ByteRoom {
+  return new ByteRoom({ maxBytes, share: 1 / 4, maxWaiting, maxWaitingOfKey: maxWaiting });
+}
+
+/** Waits for room to read what is due to a device. Null where too many wait. */
+export async function enterToLoad(
+  room: ByteRoom,
+  device: DeviceIdentity,
+): Promise<Reservation | null> {
+  const place = room.enter(keyOf(device), room.maxBytes / loadsAtOnce);
+  await place?.entered;
+  return place;
+}
+
+/** Null where there is no room at once. */
+export function enterNow(
+  room: ByteRoom,
+  device: DeviceIdentity,
+  bytes: number,
+): Reservation | null {
+  const place = room.enter(keyOf(device), bytes);
+  if (place?.isIn) return place;
+  place?.leave();
+  return null;
+}
+
+export function encode({ payload }: Downlink): Buffer {
+  return Buffer.from(JSON.stringify(payload));
+}
+
+const keyOf = ({ accountId }: DeviceIdentity) => String(accountId);

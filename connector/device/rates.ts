@@ -1,7 +1,6 @@
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { network } from '../../src/lib/address.ts';
 import type { ConnectorPorts } from '../ports.ts';
-import { Bucket, type Rate } from './rate-limit.ts';
-import { type AccountRates, createRememberedRates, type DeviceRates } from './remembered-rates.ts';
 
 /** Called on the way of messages: to be quick. */
 export type RateObserver = {
@@ -163,5 +162,182 @@ export function createRateStore(options: RateStoreOptions): RateStore {
     countWait: () => observe?.waited(),
     isFull,
     count: remembered.count,
+  };
+}
+
+/** What an account's devices bring together, over all transports. */
+export type AccountRates = {
+  readonly id: number;
+  rate: Rate;
+  readonly measurements: Bucket;
+  devices: number;
+};
+
+/** What a device has used of its rates, over all transports. */
+export type DeviceRates = {
+  readonly deviceId: number;
+  readonly account: AccountRates;
+  readonly messages: Bucket;
+  readonly measurements: Bucket;
+  /** What is no message: other packets, and polls over HTTP. */
+  readonly others: Bucket;
+  /** What is left of what it may bring beyond its rates; null: all of it. */
+  beyond: Bucket | null;
+  /** Transports that remember it. */
+  users: number;
+};
+
+export type RememberedRates = {
+  /** To be left again by whoever entered it. */
+  enter(identity: DeviceIdentity): DeviceRates;
+  leave(rates: DeviceRates): void;
+  /** How many devices are remembered. */
+  count(): number;
+};
+
+export type RememberedRatesDeps = {
+  newAccount: (accountId: number) => AccountRates;
+  newDevice: (deviceId: number, account: AccountRates) => DeviceRates;
+  /** Whether a device that is new would be no different. */
+  isForgettable: (rates: DeviceRates) => boolean;
+};
+
+/** So many devices that no transport remembers are kept, before those are looked for that may be forgotten. */
+const forgetAt = 1_000;
+
+/** What is known of devices, as long as a transport remembers them or they differ from a new one. */
+export function createRememberedRates(deps: RememberedRatesDeps): RememberedRates {
+  const devices = new Map<number, DeviceRates>();
+  const accounts = new Map<number, AccountRates>();
+  /** Those that no transport remembers. */
+  const left = new Set<DeviceRates>();
+  let lookAt = forgetAt;
+
+  function accountOf(id: number): AccountRates {
+    const known = accounts.get(id);
+    if (known) return known;
+    const account = deps.newAccount(id);
+    accounts.set(id, account);
+    return account;
+  }
+
+  function newDevice({ deviceId, accountId }: DeviceIdentity): DeviceRates {
+    const account = accountOf(accountId);
+    account.devices += 1;
+    const rates = deps.newDevice(deviceId, account);
+    devices.set(deviceId, rates);
+    return rates;
+  }
+
+  function forget(rates: DeviceRates): void {
+    const { deviceId, account } = rates;
+    left.delete(rates);
+    devices.delete(deviceId);
+    account.devices -= 1;
+    if (account.devices === 0) accounts.delete(account.id);
+  }
+
+  function forgetLeft(): void {
+    for (const rates of left) if (deps.isForgettable(rates)) forget(rates);
+    // Where few can be forgotten the next look is far off.
+    lookAt = Math.max(forgetAt, 2 * left.size);
+  }
+
+  return {
+    enter(identity) {
+      const rates = devices.get(identity.deviceId) ?? newDevice(identity);
+      if (rates.users === 0) left.delete(rates);
+      rates.users += 1;
+      return rates;
+    },
+
+    leave(rates) {
+      rates.users -= 1;
+      if (rates.users > 0) return;
+      if (deps.isForgettable(rates)) return forget(rates);
+      left.add(rates);
+      if (left.size >= lookAt) forgetLeft();
+    },
+
+    count: () => devices.size,
+  };
+}
+
+/** How much flows in a second, and how much at once after a pause. */
+export type Rate = { perSecond: number; burst: number };
+
+/** A token bucket that may go into debt: what is taken is never refused, but has to be waited for. */
+export class Bucket {
+  /** What may be taken for sure, without a look at the clock: it only grows until something is taken. */
+  tokens: number;
+  #atMs: number;
+
+  constructor(rate: Rate, nowMs: number) {
+    this.tokens = rate.burst;
+    this.#atMs = nowMs;
+  }
+
+  take(amount: number, rate: Rate, nowMs: number): void {
+    this.#refill(rate, nowMs);
+    this.tokens -= amount;
+  }
+
+  /** Milliseconds until something may be taken; 0: now. */
+  waitMs(rate: Rate, nowMs: number): number {
+    this.#refill(rate, nowMs);
+    return this.tokens > 0 ? 0 : Math.ceil(((1 - this.tokens) * 1_000) / rate.perSecond);
+  }
+
+  /** Nothing is owed any more, nor left. */
+  forgive(): void {
+    this.tokens = Math.max(0, this.tokens);
+  }
+
+  isFull(rate: Rate, nowMs: number): boolean {
+    this.#refill(rate, nowMs);
+    return this.tokens >= rate.burst;
+  }
+
+  #refill(rate: Rate, nowMs: number): void {
+    const earned = ((nowMs - this.#atMs) * rate.perSecond) / 1_000;
+    this.tokens = Math.min(rate.burst, this.tokens + earned);
+    this.#atMs = nowMs;
+  }
+}
+
+/** Addresses that are remembered before those are forgotten that may go on at once. */
+const maxIdle = 10_000;
+
+/** Counts refused logins by address (IPv6: by /64). */
+export type Refusals = {
+  /** Whether no address is known for any. */
+  isEmpty(): boolean;
+  /** For how many ms logins of the address are to wait; 0: none. */
+  waitMs(address: string): number;
+  refused(address: string): void;
+};
+
+export function createRefusals(perSecond: number, now: () => number): Refusals {
+  const rate: Rate = { perSecond, burst: perSecond };
+  const buckets = new Map<string, Bucket>();
+  let sweepAt = maxIdle;
+
+  function forgetIdle(nowMs: number): void {
+    for (const [key, bucket] of buckets) if (bucket.isFull(rate, nowMs)) buckets.delete(key);
+    // Where few are idle the next look is far off: else each new address would take one.
+    sweepAt = Math.max(maxIdle, 2 * buckets.size);
+  }
+
+  return {
+    isEmpty: () => buckets.size === 0,
+    waitMs: (address) => buckets.get(network(address))?.waitMs(rate, now()) ?? 0,
+    refused(address) {
+      const key = network(address);
+      const nowMs = now();
+      if (buckets.size >= sweepAt) forgetIdle(nowMs);
+      const bucket = buckets.get(key) ?? new Bucket(rate, nowMs);
+      bucket.take(1, rate, nowMs);
+      buckets.set(key, bucket);
+    },
   };
 }

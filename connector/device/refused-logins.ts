@@ -1,6 +1,6 @@
-import { isUuid } from '../../src/lib/uuid.ts';
+import { isUuid } from '../../src/lib/text.ts';
 import { createLimitedLines } from '../../src/log/limited-lines.ts';
-import type { Log } from '../options.ts';
+import type { Log } from '../ports.ts';
 
 /** Lines about one address or device, and about all, in a minute: enough for whoever bans by them, or mends a device. */
 const linesPerKey = 20;

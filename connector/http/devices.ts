@@ -1,8 +1,17 @@
-import { upPrefix } from '../../src/contract/topic.ts';
-import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import { lookMs, type RateStore } from '../device/rates.ts';
-import type { DeviceRates } from '../device/remembered-rates.ts';
-import type { ConnectorPorts } from '../ports.ts';
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http';
+import type { Socket } from 'node:net';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type DeviceIdentity, upPrefix } from '../../src/contract/uplink.ts';
+import { dropUnreadBody } from '../../src/lib/request-body.ts';
+import { type DeviceRates, lookMs, type RateStore, type Refusals } from '../device/rates.ts';
+import type { LogRefusedLogin } from '../device/refused-logins.ts';
+import {
+  type ConnectorPorts,
+  type DeviceLogin,
+  isGone,
+  isUnavailableError,
+  type Observer,
+} from '../ports.ts';
 
 /** A message that waits because of the rates of its device or account. */
 export type InLine = {
@@ -148,4 +157,186 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
       }
     },
   };
+}
+
+export type LoginDeps = {
+  ports: Pick<ConnectorPorts, 'authenticateDevice'>;
+  refusals: Refusals;
+  logRefused: LogRefusedLogin;
+  observe: Pick<Observer, 'refused'>;
+  /** Told of each request that was let in. */
+  onLogin?: ((request: IncomingMessage) => void) | undefined;
+  /** The client's address: looked for where it matters only. */
+  findAddress: (request: IncomingMessage) => string;
+};
+
+/** Logins of an address that has shown too many wrong ones wait for so long at most. */
+const longestWaitMs = 10_000;
+/** Requests that wait for that, of all addresses. */
+const maxWaiting = 1_000;
+
+/** Lets a request in: gives the device that it speaks for, or throws what it is answered with. */
+export type Login = (request: IncomingMessage, uuid: string) => Promise<DeviceIdentity>;
+
+export function createLogin(deps: LoginDeps): Login {
+  const { ports, refusals, logRefused, observe, onLogin, findAddress } = deps;
+  /** Connections whose last request was let in: they do not wait for what others of their address tried. */
+  const letIn = new WeakSet<Socket>();
+  let waiting = 0;
+
+  async function waitForTurn(address: string): Promise<void> {
+    for (let waitMs = refusals.waitMs(address); waitMs > 0; waitMs = refusals.waitMs(address)) {
+      if (waitMs > longestWaitMs || waiting >= maxWaiting)
+        throw tooMany('Too many wrong logins came from this address.', waitMs);
+      waiting += 1;
+      await sleep(waitMs);
+      waiting -= 1;
+    }
+  }
+
+  return async (request, uuid) => {
+    const { socket } = request;
+    if (!refusals.isEmpty() && !letIn.has(socket)) await waitForTurn(findAddress(request));
+    const given = readCredentials(request.headers.authorization, uuid);
+    const credentials = given && new RequestLogin(given, request, findAddress);
+    const device = credentials && (await ports.authenticateDevice(credentials));
+    if (!device) {
+      const address = findAddress(request);
+      letIn.delete(socket);
+      refusals.refused(address);
+      logRefused(address, credentials?.username);
+      observe.refused('not-authorized');
+      throw unauthenticated();
+    }
+    letIn.add(socket);
+    onLogin?.(request);
+    if (device.uuid !== uuid)
+      throw notFound('This is not the path of the device that is logged in.');
+    return device;
+  };
+}
+
+/** Its address is looked for only by who keeps a refused login. */
+class RequestLogin implements DeviceLogin {
+  readonly username: string;
+  readonly password: string;
+  readonly #request: IncomingMessage;
+  readonly #findAddress: LoginDeps['findAddress'];
+
+  constructor(
+    { username, password }: DeviceLogin,
+    request: IncomingMessage,
+    findAddress: LoginDeps['findAddress'],
+  ) {
+    this.username = username;
+    this.password = password;
+    this.#request = request;
+    this.#findAddress = findAddress;
+  }
+
+  get address(): string {
+    return this.#findAddress(this.#request);
+  }
+}
+
+/** RFC 7617 section 2 and RFC 6750 section 2.1. Null where there is none that can be read. */
+export function readCredentials(header: string | undefined, uuid: string): DeviceLogin | null {
+  if (header === undefined) return null;
+  const space = header.indexOf(' ');
+  const scheme = header.slice(0, space).toLowerCase();
+  const value = header.slice(space + 1).trim();
+  if (value === '') return null;
+  if (scheme === 'bearer') return { username: uuid, password: value };
+  if (scheme !== 'basic') return null;
+  const text = Buffer.from(value, 'base64').toString();
+  const colon = text.indexOf(':');
+  if (colon < 0) return null;
+  return { username: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+type ProblemOptions = {
+  retryAfterSeconds?: number;
+  headers?: Record<string, string>;
+  errors?: { path: string; message: string }[];
+  cause?: unknown;
+};
+
+/** Why a request of a device is not answered with 200, as RFC 9457 has it. `code` is for programs. */
+export class HttpProblem extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly headers: Record<string, string>;
+  readonly errors: { path: string; message: string }[] | undefined;
+
+  constructor(status: number, code: string, detail: string, options: ProblemOptions = {}) {
+    super(detail, { cause: options.cause });
+    const { retryAfterSeconds, headers = {}, errors } = options;
+    this.status = status;
+    this.code = code;
+    this.errors = errors;
+    this.headers =
+      retryAfterSeconds === undefined
+        ? headers
+        : { ...headers, 'Retry-After': String(Math.max(1, Math.ceil(retryAfterSeconds))) };
+  }
+}
+
+const laterSeconds = 5;
+
+/** Nothing is stored, and the same again may be: RFC 9110 section 15.6.4. */
+export function comeLater(detail: string, retryAfterSeconds = laterSeconds): HttpProblem {
+  return new HttpProblem(503, 'unavailable', detail, { retryAfterSeconds });
+}
+
+/** RFC 6585 section 4. */
+export function tooMany(detail: string, waitMs: number): HttpProblem {
+  const retryAfterSeconds = waitMs / 1_000;
+  return new HttpProblem(429, 'too-many-requests', detail, { retryAfterSeconds });
+}
+
+export function notFound(detail: string): HttpProblem {
+  return new HttpProblem(404, 'not-found', detail);
+}
+
+/** RFC 9110 section 11.6.1: each of the two schemes opens. */
+export function unauthenticated(): HttpProblem {
+  return new HttpProblem(
+    401,
+    'unauthenticated',
+    'Expected Basic (the device uuid and its token) or Bearer (its token) that opens this device.',
+    { headers: { 'WWW-Authenticate': 'Basic realm="device", Bearer realm="device"' } },
+  );
+}
+
+/** What an error is answered with; null where it is a fault of our own. */
+export function toProblem(error: unknown): HttpProblem | null {
+  if (error instanceof HttpProblem) return error;
+  if (isGone(error)) return unauthenticated();
+  if (isUnavailableError(error))
+    return comeLater('This could not be stored for now: send it again.');
+  return null;
+}
+
+/** Answers with the problem. What was not read of the body is no next request: the connection ends then. */
+export async function sendProblem(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { status, code, message, headers, errors }: HttpProblem,
+  timestamp: number,
+): Promise<void> {
+  const isUnread = !request.complete;
+  // The answer must not be lost in a reset: RFC 9112 section 9.6.
+  if (isUnread) await dropUnreadBody(request);
+  if (response.headersSent || response.destroyed) return;
+  const title = STATUS_CODES[status] ?? 'Error';
+  const type = `urn:sensorium:error:${code}`;
+  const body = JSON.stringify({ type, title, status, detail: message, timestamp, errors });
+  response.writeHead(status, {
+    'Content-Type': 'application/problem+json',
+    'Content-Length': Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+    ...headers,
+    ...(isUnread ? { Connection: 'close' } : {}),
+  });
+  response.end(body);
 }

@@ -1,20 +1,24 @@
+import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { DeviceIdentity, Downlink } from '../../src/contract/uplink.ts';
-import { inTurns } from '../../src/lib/in-turns.ts';
-import { createDownlinkRoom } from '../device/downlink-room.ts';
-import type { Log, Tuning } from '../options.ts';
-import type { ConnectorPorts } from '../ports.ts';
-import type { HttpDevices } from './devices.ts';
-import type { Given } from './down-after.ts';
-import { wakePolls } from './down-bus.ts';
-import { Poll, sendMessages } from './down-poll.ts';
-import { readPollQuery } from './down-query.ts';
-import { createPollReader } from './down-read.ts';
-import { Polls } from './down-registry.ts';
-import { readCredentials } from './login.ts';
-import { createPollTurns } from './poll-limits.ts';
-import { createPollPresence } from './poll-presence.ts';
-import { comeLater, HttpProblem, unauthenticated } from './problem.ts';
+import {
+  type DeviceIdentity,
+  type Downlink,
+  type DownTopic,
+  downTopics,
+  unnamedDownTopics,
+} from '../../src/contract/uplink.ts';
+import type { ByteRoom, Reservation } from '../../src/lib/byte-room.ts';
+import { inTurns } from '../../src/lib/event-loop.ts';
+import { createDownlinkRoom, enterToLoad } from '../device/downlinks.ts';
+import { type ConnectorPorts, isUnavailableError, type Log, type Tuning } from '../ports.ts';
+import {
+  comeLater,
+  type HttpDevices,
+  HttpProblem,
+  readCredentials,
+  unauthenticated,
+} from './devices.ts';
+import { createPollPresence, createPollTurns, limitTaking } from './poll-limits.ts';
 
 export type DownDeps = {
   ports: ConnectorPorts;
@@ -149,4 +153,406 @@ function refuseOthers({ method, headers }: IncomingMessage): void {
     throw new HttpProblem(400, 'invalid-input', 'Expected no body.', {
       headers: { Connection: 'close' },
     });
+}
+
+/** More of one device are not left waiting: a client that was cut off and comes again may seem to be two. */
+const maxOfDevice = 2;
+
+/** Who waits here, by device and by account. */
+export class Polls {
+  readonly all = new Set<Poll>();
+  readonly #devices = new Map<string, Poll[]>();
+  readonly #accounts = new Map<number, number>();
+
+  /** Adds it; gives the one that has to make room. */
+  add(poll: Poll): Poll | undefined {
+    const { uuid, accountId } = poll.device;
+    const own = this.#devices.get(uuid) ?? [];
+    this.#devices.set(uuid, [...own, poll]);
+    this.#accounts.set(accountId, this.countOf(accountId) + 1);
+    this.all.add(poll);
+    return own.length >= maxOfDevice ? own[0] : undefined;
+  }
+
+  remove(poll: Poll): void {
+    if (!this.all.delete(poll)) return;
+    const { uuid, accountId } = poll.device;
+    const others = this.listOf(uuid).filter((one) => one !== poll);
+    if (others.length > 0) this.#devices.set(uuid, others);
+    else this.#devices.delete(uuid);
+    const left = this.countOf(accountId) - 1;
+    if (left > 0) this.#accounts.set(accountId, left);
+    else this.#accounts.delete(accountId);
+  }
+
+  listOf(uuid: string): readonly Poll[] {
+    return this.#devices.get(uuid) ?? [];
+  }
+
+  countOf(accountId: number): number {
+    return this.#accounts.get(accountId) ?? 0;
+  }
+}
+
+export type PollReaderDeps = {
+  ports: Pick<ConnectorPorts, 'subscribed'>;
+  /** Of all devices: what is being read for them, and written to them. */
+  room: ByteRoom;
+  tuning: Pick<Tuning, 'downlinkTimeoutMs' | 'wantedDownlinkTimeoutMs'>;
+  log: Log;
+  answer: (poll: Poll, messages: readonly Downlink[], given: Given) => void;
+};
+
+const retryMs = 1_000;
+
+/** Reads what is due to a device that waits, and answers it where there is something. */
+export function createPollReader({ ports, room, tuning, log, answer }: PollReaderDeps) {
+  /** What the device has not been given; null where that is nothing. */
+  async function readOnce(poll: Poll): Promise<ReturnType<typeof pickNew> | null> {
+    const due = await ports.subscribed(poll.device, [...poll.topics]);
+    const picked = pickNew([...due, ...(poll.errors ?? [])], poll.given, poll.isProfileAsked);
+    return picked.messages.length > 0 ? picked : null;
+  }
+
+  async function readIn(poll: Poll, place: Reservation): Promise<void> {
+    const leave = (): void => place.leave();
+    poll.response.once('close', leave);
+    do {
+      poll.isWoken = false;
+      const picked = await readOnce(poll);
+      if (poll.isOver) break;
+      if (picked) {
+        answer(poll, picked.messages, picked.given);
+        return limitTaking(poll.response, room, tuning);
+      }
+    } while (poll.isWoken);
+    poll.response.off('close', leave);
+    leave();
+    if (poll.isLate) answer(poll, [], poll.given);
+  }
+
+  function retry(poll: Poll, error: unknown): void {
+    if (poll.isLate) return answer(poll, [], poll.given);
+    if (!isUnavailableError(error) && !(error instanceof HttpProblem))
+      log.warn(
+        { event: 'downlink.unread', err: error, device: poll.device.uuid },
+        'What is due for a device could not be read.',
+      );
+    setTimeout(() => void read(poll), retryMs).unref();
+  }
+
+  /** Once where it is read already. `isFirst`: rejects with what it cannot be read for; later it is tried again. */
+  async function read(poll: Poll, isFirst = false): Promise<void> {
+    poll.isWoken = true;
+    if (poll.isReading || poll.isOver) return;
+    poll.isReading = true;
+    let place: Reservation | null = null;
+    try {
+      place = await enterToLoad(room, poll.device);
+      if (place && !poll.isOver) await readIn(poll, place);
+      else place?.leave();
+      if (!place) throw comeLater('Too much is being read for devices: try again later.');
+    } catch (error) {
+      place?.leave();
+      if (isFirst) throw error;
+      if (!poll.isOver) retry(poll, error);
+    } finally {
+      poll.isReading = false;
+    }
+  }
+
+  return { read };
+}
+
+/**
+ * What a device was given over HTTP, as it hands it back: no process has to remember it. `pId` and `texts` are what
+ * it acknowledges by that; a profile that it acknowledged before is `known`.
+ */
+export type Given = {
+  /** When the configuration was set, ms. */
+  configuredTs: number | null;
+  pId: string | null;
+  isProfileKnown: boolean;
+  /** Purpose and state. */
+  place: string | null;
+  /** Kept texts for its display: `keptId`. */
+  texts: readonly number[];
+  /** Which new token, by a mark of it. */
+  token: string | null;
+};
+
+const nothingGiven: Given = {
+  configuredTs: null,
+  pId: null,
+  isProfileKnown: false,
+  place: null,
+  texts: [],
+  token: null,
+};
+
+const version = '1';
+const maxTexts = 100;
+const uuidForm = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
+
+/** As text of characters that a query has as they are (RFC 3986 section 2.3). */
+export function writeAfter({
+  configuredTs,
+  pId,
+  isProfileKnown,
+  place,
+  texts,
+  token,
+}: Given): string {
+  const parts = [version];
+  if (configuredTs !== null) parts.push(`c${configuredTs.toString(36)}`);
+  if (pId !== null) parts.push((isProfileKnown ? 'k' : 'p') + pId.replaceAll('-', ''));
+  if (place !== null) parts.push(`s${place}`);
+  if (texts.length > 0) parts.push(`d${texts.map((id) => id.toString(36)).join('_')}`);
+  if (token !== null) parts.push(`t${token}`);
+  return parts.join('.');
+}
+
+/** Null for what `writeAfter` cannot have written; '' is what a device has that begins. */
+export function readAfter(text: string): Given | null {
+  if (text === '') return nothingGiven;
+  const [first, ...parts] = text.split('.', 6);
+  if (first !== version) return null;
+  let given: Given | null = nothingGiven;
+  for (const part of parts) given = given && readPart(given, part[0], part.slice(1));
+  return given;
+}
+
+function readPart(given: Given, kind: string | undefined, value: string): Given | null {
+  if (kind === 'c') {
+    const configuredTs = readNumber(value);
+    return configuredTs === null ? null : { ...given, configuredTs };
+  }
+  if (kind === 'p' || kind === 'k') {
+    const pId = uuidForm.exec(value)?.slice(1).join('-');
+    return pId === undefined ? null : { ...given, pId, isProfileKnown: kind === 'k' };
+  }
+  if (kind === 's')
+    return /^-?\d{1,10}_-?\d{1,10}$/.test(value) ? { ...given, place: value } : null;
+  if (kind === 't') return /^[\w-]{8}$/.test(value) ? { ...given, token: value } : null;
+  if (kind !== 'd') return null;
+  const texts = value.split('_', maxTexts + 1).map(readNumber);
+  const areNumbers = texts.every((id) => id !== null);
+  return areNumbers && texts.length <= maxTexts ? { ...given, texts } : null;
+}
+
+const readNumber = (value: string): number | null =>
+  /^[0-9a-z]{1,10}$/.test(value) ? Number.parseInt(value, 36) : null;
+
+/** What was acknowledged needs to be no more. */
+export const acknowledged = (given: Given): Given => ({
+  ...given,
+  isProfileKnown: given.pId !== null,
+  texts: [],
+});
+
+/** Of what is due, what the device was not given yet, and what it is given with that. `isAsked`: it wants its profile again. */
+export function pickNew(
+  due: readonly Downlink[],
+  before: Given,
+  isAsked: boolean,
+): { messages: Downlink[]; given: Given } {
+  let given = before;
+  const messages = due.filter((message) => {
+    const next = give(message, given, isAsked);
+    given = next ?? given;
+    return next !== null;
+  });
+  return { messages, given };
+}
+
+function give(
+  { topic, payload, pId, keptId }: Downlink,
+  given: Given,
+  isAsked: boolean,
+): Given | null {
+  if (topic === 'configuration') {
+    const { ts: configuredTs } = payload as { ts: number };
+    return configuredTs === given.configuredTs ? null : { ...given, configuredTs };
+  }
+  if (topic === 'profile') {
+    if (pId === undefined || (pId === given.pId && !isAsked)) return null;
+    return { ...given, pId, isProfileKnown: false };
+  }
+  if (topic === 'state') {
+    const { puId, stId } = payload as { puId: number; stId: number };
+    const place = `${puId}_${stId}`;
+    return place === given.place ? null : { ...given, place };
+  }
+  if (topic === 'token') {
+    const { deviceAuthToken } = payload as { deviceAuthToken: string };
+    const token = createHash('sha256').update(deviceAuthToken).digest('base64url').slice(0, 8);
+    return token === given.token ? null : { ...given, token };
+  }
+  if (keptId === undefined) return given;
+  return { ...given, texts: [...given.texts, keptId] };
+}
+
+export type WakeDeps = {
+  ports: Pick<ConnectorPorts, 'bus' | 'onAccountDisabled'>;
+  polls: Polls;
+  /** Something may be due to it. */
+  wake: (poll: Poll) => void;
+  end: (poll: Poll, messages: readonly Downlink[], given: Given) => void;
+  log: Log;
+};
+
+/** Wakes who waits when other parts of the installation tell of something for them. Returns what ends the listening. */
+export function wakePolls({ ports, polls, wake, end, log }: WakeDeps): () => void {
+  const wakeAll = (uuid: string, topic: DownTopic, before: (poll: Poll) => void): void => {
+    for (const poll of polls.listOf(uuid)) {
+      if (!poll.topics.includes(topic)) continue;
+      before(poll);
+      wake(poll);
+    }
+  };
+  /** Its client comes again, and is let in or not. */
+  const endOne = (poll: Poll): void => end(poll, [], poll.given);
+  const all = (does: (poll: Poll) => void): void =>
+    void inTurns(polls.all, does).catch((error: unknown) =>
+      log.error(
+        { event: 'downlink.unread', err: error },
+        'What is due for the devices that wait could not be read.',
+      ),
+    );
+  const { bus } = ports;
+  const ends = [
+    ports.onAccountDisabled((accountId) =>
+      all((poll) => {
+        if (poll.device.accountId === accountId) endOne(poll);
+      }),
+    ),
+    bus.subscribe('device', ({ uuid, push }) => {
+      if (!push) return;
+      wakeAll(uuid, push, (poll) => {
+        if (push === 'profile') poll.isProfileAsked = true;
+      });
+    }),
+    bus.subscribe('down', ({ uuid, message }) =>
+      wakeAll(uuid, message.topic, (poll) => {
+        // All others are read from the database.
+        if (message.topic === 'errors') poll.addError(message);
+      }),
+    ),
+    bus.subscribe('access', ({ uuid }) => {
+      for (const poll of polls.listOf(uuid)) endOne(poll);
+    }),
+    bus.subscribe('resync', () => all(wake)),
+  ];
+  return () => {
+    for (const stop of ends) stop();
+  };
+}
+
+/** Errors that come while it is being looked for others; more are lost, as on a full queue. */
+const maxErrors = 100;
+
+/** A request that waits for messages to its device. Ten thousand of them have to be cheap. */
+export class Poll {
+  readonly device: DeviceIdentity;
+  readonly topics: PollQuery['topics'];
+  /** What the device has, and has acknowledged. */
+  readonly given: Given;
+  readonly response: ServerResponse;
+  timer: NodeJS.Timeout | null = null;
+  isOver = false;
+  /** Its device counts as connected because of it. */
+  isPresent = false;
+  /** It is being read what is due. */
+  isReading = false;
+  /** Something fell due meanwhile. */
+  isWoken = false;
+  /** It has waited as long as it was to. */
+  isLate = false;
+  /** The device is to have its profile, also where it had it before. */
+  isProfileAsked = false;
+  /** Its client has ended its side: it is answered, and yet may be gone. */
+  hasLeft = false;
+  /** Messages that are in no table. */
+  errors: Downlink[] | null = null;
+
+  constructor(device: DeviceIdentity, { topics, given }: PollQuery, response: ServerResponse) {
+    this.device = device;
+    this.topics = topics;
+    this.given = acknowledged(given);
+    this.response = response;
+  }
+
+  addError(message: Downlink): void {
+    this.errors ??= [];
+    if (this.errors.length < maxErrors) this.errors.push(message);
+  }
+
+  /** Nobody waits for it any more. */
+  end(): void {
+    this.isOver = true;
+    if (this.timer) clearTimeout(this.timer);
+    this.timer = null;
+  }
+}
+
+/** Answers a poll; no message: there was none within its time. */
+export function sendMessages(
+  { response }: Poll,
+  messages: readonly Downlink[],
+  given: Given,
+  timestamp: number,
+): void {
+  if (response.headersSent || response.destroyed) return;
+  const listed = messages.map(({ topic, payload }) => ({ topic, payload }));
+  const body = Buffer.from(
+    JSON.stringify({ messages: listed, after: writeAfter(given), timestamp }),
+  );
+  response.writeHead(200, {
+    'Content-Type': 'application/json',
+    'Content-Length': body.length,
+    'Cache-Control': 'no-store',
+  });
+  response.end(body);
+}
+
+/** What a poll asks for. `waitMs` 0: what there is at once. */
+export type PollQuery = { waitMs: number; topics: readonly DownTopic[]; given: Given };
+
+/** Proxies on the way mostly end a request that is not answered for a minute. */
+const maxWaitSeconds = 60;
+
+/** Reads a poll's query; other members are ignored. Throws 400 for one that is not as it must be. */
+export function readPollQuery(query: string): PollQuery {
+  const members = new URLSearchParams(query);
+  return {
+    waitMs: readWait(members.get('wait')) * 1_000,
+    topics: readTopics(members.get('topics')),
+    given: readGiven(members.get('after')),
+  };
+}
+
+function readWait(text: string | null): number {
+  if (text === null) return 0;
+  const seconds = /^\d{1,3}$/.test(text) ? Number(text) : Infinity;
+  if (seconds <= maxWaitSeconds) return seconds;
+  throw wrong('wait', `expected whole seconds, 0 to ${maxWaitSeconds}`);
+}
+
+function readTopics(text: string | null): readonly DownTopic[] {
+  if (text === null) return unnamedDownTopics;
+  const names = new Set(text.split(','));
+  const topics = downTopics.filter((topic) => names.has(topic));
+  if (topics.length === names.size) return topics;
+  throw wrong('topics', `expected some of ${downTopics.join()}, with commas in between`);
+}
+
+function readGiven(text: string | null): Given {
+  const given = readAfter(text ?? '');
+  if (given) return given;
+  throw wrong('after', 'expected `after` as the answer before had it');
+}
+
+function wrong(member: string, message: string): HttpProblem {
+  const errors = [{ path: `/${member}`, message }];
+  return new HttpProblem(400, 'invalid-input', `${member}: ${message}.`, { errors });
 }

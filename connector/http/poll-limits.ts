@@ -1,8 +1,60 @@
 import type { ServerResponse } from 'node:http';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import { Bucket, type Rate } from '../device/rate-limit.ts';
-import type { HttpDevices } from './devices.ts';
-import { comeLater, tooMany } from './problem.ts';
+import type { ByteRoom } from '../../src/lib/byte-room.ts';
+import { Bucket, type Rate } from '../device/rates.ts';
+import type { ConnectorPorts, Tuning } from '../ports.ts';
+import { comeLater, type HttpDevices, tooMany } from './devices.ts';
+
+export type PollPresenceDeps = {
+  ports: Pick<ConnectorPorts, 'presence'>;
+  /** How long the next poll of a device that was answered may take to come, ms. */
+  graceMs: number;
+};
+
+type Waiting = { identity: DeviceIdentity; polls: number; timer: NodeJS.Timeout | null };
+
+/**
+ * A device is connected while a poll of it waits, and a little longer after an answer: it reads that and asks
+ * again. One whose connection ends before the answer has left.
+ */
+export function createPollPresence({ ports, graceMs }: PollPresenceDeps) {
+  const devices = new Map<number, Waiting>();
+
+  function leave(device: Waiting): void {
+    if (device.timer) clearTimeout(device.timer);
+    devices.delete(device.identity.deviceId);
+    ports.presence(device.identity, 'disconnected');
+  }
+
+  return {
+    began(identity: DeviceIdentity): void {
+      const known = devices.get(identity.deviceId);
+      if (!known) {
+        devices.set(identity.deviceId, { identity, polls: 1, timer: null });
+        ports.presence(identity, 'connected');
+        return;
+      }
+      known.polls += 1;
+      if (known.timer) clearTimeout(known.timer);
+      known.timer = null;
+    },
+
+    /** One that began; `isAnswered`: and not left by its client. */
+    ended({ deviceId }: DeviceIdentity, isAnswered: boolean): void {
+      const device = devices.get(deviceId);
+      if (!device) return;
+      device.polls -= 1;
+      if (device.polls > 0) return;
+      if (!isAnswered) leave(device);
+      else device.timer = setTimeout(() => leave(device), graceMs);
+    },
+
+    /** None comes again. */
+    stop(): void {
+      for (const device of devices.values()) if (device.timer) leave(device);
+    },
+  };
+}
 
 export type PollTurnsDeps = {
   devices: Pick<HttpDevices, 'of' | 'takePoll'>;
@@ -88,4 +140,27 @@ export function createPollTurns({ devices, connectionsOf, now, refusalMs }: Poll
       for (const end of refusals) end();
     },
   };
+}
+
+/**
+ * Ends the connection of a device that does not take its answer: as late as one over MQTT that does not acknowledge,
+ * and sooner while others wait for the room. What it has not got is in its next answer.
+ */
+export function limitTaking(
+  response: ServerResponse,
+  room: Pick<ByteRoom, 'isWanted'>,
+  {
+    downlinkTimeoutMs,
+    wantedDownlinkTimeoutMs,
+  }: Pick<Tuning, 'downlinkTimeoutMs' | 'wantedDownlinkTimeoutMs'>,
+): void {
+  if (response.closed) return;
+  const end = (): void => void response.destroy();
+  const last = setTimeout(end, downlinkTimeoutMs);
+  const looking = setInterval(() => room.isWanted && end(), wantedDownlinkTimeoutMs);
+  for (const timer of [last, looking]) timer.unref();
+  response.once('close', () => {
+    clearTimeout(last);
+    clearInterval(looking);
+  });
 }

@@ -1,15 +1,23 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { waitUntil } from '../../src/lib/wait.ts';
-import { createRateStore, type SharedRates } from '../device/rates.ts';
-import { createRefusals } from '../device/refusals.ts';
+import { createRateStore, createRefusals, type SharedRates } from '../device/rates.ts';
 import { createRefusedLoginLog } from '../device/refused-logins.ts';
-import { defaultTuning, type ConnectorOptions, type Observer } from '../options.ts';
-import type { ConnectorPorts } from '../ports.ts';
-import { createHttpDevices } from './devices.ts';
+import {
+  type ConnectorOptions,
+  type ConnectorPorts,
+  defaultTuning,
+  type Observer,
+} from '../ports.ts';
+import {
+  comeLater,
+  createHttpDevices,
+  createLogin,
+  HttpProblem,
+  notFound,
+  sendProblem,
+  toProblem,
+} from './devices.ts';
 import { createHttpDown } from './long-poll.ts';
-import { createLogin } from './login.ts';
-import { readPath } from './path.ts';
-import { comeLater, HttpProblem, notFound, sendProblem, toProblem } from './problem.ts';
 import { createHttpUplink } from './uplink.ts';
 
 export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'now' | 'tuning'> & {
@@ -120,4 +128,31 @@ export function startHttpConnector(
       clearInterval(forgetting);
     },
   };
+}
+
+/** Everything below it is for devices. */
+export const devicesPrefix = '/devices/';
+
+const up = '/up/';
+const down = '/down';
+
+/** What a request's target names: `topic` is what stands behind `up/`. */
+export type DevicePath =
+  | { direction: 'up'; uuid: string; topic: string }
+  | { direction: 'down'; uuid: string; query: string };
+
+/** Null where nothing lies there. The uuid is in lower case, as RFC 9562 section 4 has it written. */
+export function readPath(target: string): DevicePath | null {
+  if (!target.startsWith(devicesPrefix)) return null;
+  const asked = target.indexOf('?');
+  const path = asked < 0 ? target : target.slice(0, asked);
+  const nameEnd = path.indexOf('/', devicesPrefix.length);
+  if (nameEnd <= devicesPrefix.length) return null;
+  const uuid = path.slice(devicesPrefix.length, nameEnd).toLowerCase();
+  if (path.startsWith(up, nameEnd)) {
+    const topic = path.slice(nameEnd + up.length);
+    return topic === '' || topic.includes('/') ? null : { direction: 'up', uuid, topic };
+  }
+  if (path.length !== nameEnd + down.length || !path.endsWith(down)) return null;
+  return { direction: 'down', uuid, query: asked < 0 ? '' : target.slice(asked + 1) };
 }

@@ -1,18 +1,41 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import type {
+  Delivery,
+  DeviceIdentity,
+  Outcome,
+  TimeRequest,
+  UplinkContent,
+} from '../../src/contract/uplink.ts';
 import { ByteRoom, type Reservation } from '../../src/lib/byte-room.ts';
+import { JoinedChunks } from '../../src/lib/request-body.ts';
 import { waitAtMost } from '../../src/lib/wait.ts';
-import { parseUplink } from '../device/parse-uplink.ts';
-import type { PayloadFormat } from '../device/uplink.ts';
-import { createUnknownMemberTurns } from '../device/unknown-members.ts';
-import type { ConnectorLimits, Log, Observer, Tuning } from '../options.ts';
-import type { ConnectorPorts } from '../ports.ts';
-import { createBegunBodies } from './begun-bodies.ts';
-import { readFormat, takeArrivedBody } from './body.ts';
-import { longestDelayMs, type HttpDevice, type HttpDevices } from './devices.ts';
-import { Exchange, type ExchangeDeps } from './exchange.ts';
-import { createBodies, type BodiesOptions } from './large-bodies.ts';
-import { comeLater, HttpProblem, sendProblem, tooMany } from './problem.ts';
+import {
+  createLargeRoom,
+  createUnknownMemberTurns,
+  isRecognisedAgain,
+  type LargePlace,
+  parseUplink,
+  type PayloadFormat,
+} from '../device/uplink.ts';
+import {
+  type ConnectorLimits,
+  type ConnectorPorts,
+  type Log,
+  mostMeasurementBytes,
+  type Observer,
+  type Tuning,
+} from '../ports.ts';
+import {
+  comeLater,
+  type HttpDevice,
+  type HttpDevices,
+  HttpProblem,
+  longestDelayMs,
+  notFound,
+  sendProblem,
+  tooMany,
+  toProblem,
+} from './devices.ts';
 
 export type UplinkDeps = {
   ports: ConnectorPorts;
@@ -183,4 +206,309 @@ export function createHttpUplink(deps: UplinkDeps) {
     countUnderWay: () => underWay.size,
     bytes: () => room.bytes + bodies.bytes(),
   };
+}
+
+export type BodiesOptions = {
+  limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>;
+  tuning: Pick<Tuning, 'maxLargeBytes' | 'largePatienceMs'>;
+  /** Those that are no larger than others may be. */
+  bodies: BegunBodies;
+};
+
+/** What is read of one device. */
+export type BodyOf = { name: string; accountId: number };
+
+/** Its room is reserved before it is read: it makes way for nobody. */
+const reserved: BegunBodies = { begin: () => ({ add() {}, end() {} }), bytes: () => 0 };
+
+/** Reads bodies: those of measurements may be larger, and each of these is charged to its account before it is read. */
+export function createBodies({ limits, tuning, bodies }: BodiesOptions) {
+  const room = createLargeRoom(tuning.maxLargeBytes);
+  const mostOf = (name: string) =>
+    name === 'measurements' ? mostMeasurementBytes(limits) : limits.maxPacketBytes;
+
+  async function enter(accountId: number, bytes: number): Promise<LargePlace> {
+    const { promise: entered, resolve } = Promise.withResolvers<void>();
+    const place = room.enter(accountId, bytes, resolve);
+    if (!place.isIn) await waitAtMost(entered, tuning.largePatienceMs);
+    if (place.isIn) return place;
+    place.leave();
+    throw comeLater('Other large bodies of the account are still coming: try again later.');
+  }
+
+  return {
+    /** Throws 413 where the body is announced to be larger than it may be. */
+    check: (request: IncomingMessage, name: string): void => checkLength(request, mostOf(name)),
+
+    /** Rejects as `readBody`, and with 503 where a large one has no room in time. */
+    async read(request: IncomingMessage, { name, accountId }: BodyOf): Promise<Buffer> {
+      const most = mostOf(name);
+      // Of one that comes in chunks nobody knows the length.
+      const bytes = Number(request.headers['content-length'] ?? most);
+      if (bytes <= limits.maxPacketBytes) return readBody(request, most, bodies);
+      const place = await enter(accountId, bytes);
+      try {
+        if (request.destroyed) throw new HttpProblem(400, 'invalid-input', 'The body broke off.');
+        return await readBody(request, most, reserved);
+      } finally {
+        place.leave();
+      }
+    },
+
+    bytes: () => bodies.bytes() + room.bytes(),
+  };
+}
+
+const formats = new Map<string, PayloadFormat>([
+  ['', 'json'],
+  ['application/json', 'json'],
+  ['application/x-ndjson', 'ndjson'],
+  ['application/ndjson', 'ndjson'],
+]);
+
+/** Throws 415 for what is neither; a board that names no type sends JSON. */
+export function readFormat({ headers }: IncomingMessage): PayloadFormat {
+  const { 'content-type': given = '', 'content-encoding': encoding = 'identity' } = headers;
+  const known = formats.get(given);
+  if (known !== undefined && encoding === 'identity') return known;
+  const [type = '', ...parameters] = given.split(';').map((part) => part.trim().toLowerCase());
+  const format = formats.get(type);
+  const isUtf8 = parameters.every((one) => !one.startsWith('charset=') || utf8.test(one));
+  if (format === undefined || !isUtf8)
+    throw unsupported('Expected application/json or application/x-ndjson, in UTF-8.');
+  if (encoding.toLowerCase() !== 'identity') throw unsupported('The body may not be compressed.');
+  return format;
+}
+
+const utf8 = /^charset="?utf-?8"?$/;
+const unsupported = (detail: string) => new HttpProblem(415, 'unsupported-type', detail);
+
+/** Throws 413 where the body is announced to have more than `most` bytes. */
+export function checkLength({ headers }: IncomingMessage, most: number): void {
+  if (Number(headers['content-length'] ?? 0) > most) throw tooLarge(most);
+}
+
+const tooLarge = (most: number) =>
+  new HttpProblem(413, 'payload-too-large', `A body has at most ${most} bytes here.`);
+
+/**
+ * The body where all that is announced has arrived, as it mostly has of a small one: nothing is to be waited
+ * for then. Null where there may be more to come, or where it has more than `most` bytes.
+ */
+export function takeArrivedBody(request: IncomingMessage, most: number): Buffer | null {
+  const announced = Number(request.headers['content-length']);
+  if (announced === 0 || announced > most || request.readableLength !== announced) return null;
+  const body = request.read() as Buffer | null;
+  // Node sees only then that the request has ended.
+  request.resume();
+  return body;
+}
+
+/**
+ * Reads all of it. Rejects with 413 beyond `most` bytes, with 503 where its memory is needed for others, and
+ * where the client goes away.
+ */
+export function readBody(
+  request: IncomingMessage,
+  most: number,
+  bodies: BegunBodies,
+): Promise<Buffer> {
+  return new Promise((resolve, reject) => {
+    const joined = new JoinedChunks(most);
+    const end = (): void => {
+      begun.end();
+      request.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose);
+    };
+    const fail = (problem: HttpProblem): void => {
+      end();
+      joined.clear();
+      reject(problem);
+    };
+    const begun = bodies.begin(() =>
+      fail(comeLater('The body took long to come, and its memory was needed: send it again.')),
+    );
+    const onData = (chunk: Buffer): void => {
+      if (!joined.hasRoom(chunk)) return fail(tooLarge(most));
+      begun.add(joined.add(chunk));
+    };
+    const onEnd = (): void => {
+      end();
+      resolve(joined.bytes);
+    };
+    const onClose = (): void => fail(new HttpProblem(400, 'invalid-input', 'The body broke off.'));
+    request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
+  });
+}
+
+/** A body that has begun and not ended. */
+type Begun = { bytes: number; giveUp: () => void };
+
+export type BegunBodies = {
+  /** `giveUp`: its memory is needed for others. */
+  begin(giveUp: () => void): BegunBody;
+  bytes(): number;
+};
+
+export type BegunBody = {
+  /** So many more bytes of it have come. */
+  add(bytes: number): void;
+  end(): void;
+};
+
+/**
+ * Bodies that have begun and not ended may take so many bytes together; beyond, the one that began first is
+ * given up. A body that comes at once is never that one, however many never end.
+ */
+export function createBegunBodies(maxBytes: number): BegunBodies {
+  const begun = new Set<Begun>();
+  let bytes = 0;
+
+  function end(one: Begun): void {
+    if (begun.delete(one)) bytes -= one.bytes;
+  }
+
+  return {
+    begin(giveUp) {
+      const one: Begun = { bytes: 0, giveUp };
+      return {
+        add(more) {
+          begun.add(one);
+          one.bytes += more;
+          bytes += more;
+          for (const first of begun) {
+            if (bytes <= maxBytes) return;
+            end(first);
+            first.giveUp();
+          }
+        },
+        end: () => end(one),
+      };
+    },
+    bytes: () => bytes,
+  };
+}
+
+export type ExchangeDeps = {
+  clock: () => number;
+  /** Answers with a problem; the log has faults of our own. */
+  refuse(exchange: Exchange, error: unknown): void;
+  /** It was answered, or nobody waits for that any more and it need not be stored. */
+  over(exchange: Exchange): void;
+};
+
+/** One message that came as a request, from its arrival to its answer, which follows the commit. */
+export class Exchange implements Delivery {
+  isWithdrawn = false;
+  isOver = false;
+  /** All of the message has arrived. */
+  isWhole = false;
+  /** Its client has gone: nobody is answered. */
+  isGone = false;
+  /** What it takes of the memory. */
+  place: Pick<Reservation, 'leave'> | null = null;
+  /** When it was handed on to be stored. */
+  sinceMs = Infinity;
+  /** What is to come back with the answer. */
+  echo: TimeRequest['echo'];
+  readonly device: DeviceIdentity;
+  readonly response: ServerResponse;
+  readonly #deps: ExchangeDeps;
+  #content: UplinkContent | null = null;
+  #outcome: Outcome | undefined;
+
+  constructor(device: DeviceIdentity, response: ServerResponse, deps: ExchangeDeps) {
+    this.device = device;
+    this.response = response;
+    this.#deps = deps;
+  }
+
+  settled(outcome: Outcome): void {
+    this.#outcome = outcome;
+  }
+
+  stored(): void {
+    if (this.isOver) return;
+    if (this.isGone) return this.#end();
+    const outcome = this.#outcome ?? { stored: 0, repeated: 0, rejected: [] };
+    const problem = findProblem(outcome);
+    if (problem) return this.refuse(problem);
+    this.#end();
+    sendOutcome(this.response, outcome, { timestamp: this.#deps.clock(), echo: this.echo });
+  }
+
+  failed(error: unknown): void {
+    this.refuse(error);
+  }
+
+  /** Not stored in time: it need not be any more. */
+  giveUp(): void {
+    this.isWithdrawn = true;
+    this.refuse(comeLater('This could not be stored in time: send it again.'));
+  }
+
+  /**
+   * The connection has ended. (That the client ended its side of it, behind the request, is no end: it is answered.)
+   * What arrived whole is stored all the same where a second copy would be recognised; else the client sends it again.
+   */
+  abandon(): void {
+    this.isGone = true;
+    if (!this.isWhole) this.#withdraw();
+    else if (this.#content) this.parsed(this.#content);
+  }
+
+  /** What became of the message's body. */
+  parsed(content: UplinkContent): void {
+    this.#content = content;
+    if (this.isGone && !isRecognisedAgain(content)) this.#withdraw();
+  }
+
+  #withdraw(): void {
+    if (this.isOver) return;
+    this.isWithdrawn = true;
+    this.#end();
+  }
+
+  refuse(error: unknown): void {
+    if (this.isOver) return;
+    this.#end();
+    this.#deps.refuse(this, toProblem(error) ?? error);
+  }
+
+  #end(): void {
+    this.isOver = true;
+    this.#deps.over(this);
+  }
+}
+
+/** Where nothing could be read from a message that is kept as a rejection; null where something could. */
+function findProblem({ stored, repeated, rejected }: Outcome): HttpProblem | null {
+  const [first] = rejected;
+  if (!first || stored + repeated > 0) return null;
+  if (first.reason === 'unknown-topic') return notFound(first.message);
+  const isUnreadable = rejected.every(({ reason }) => reason === 'invalid-json');
+  const isWrongAsAWhole = first.reason === 'invalid-payload' && !first.path;
+  if (!isUnreadable && !isWrongAsAWhole) return null;
+  const errors = [{ path: first.path ?? '', message: first.message }];
+  return new HttpProblem(400, 'invalid-input', first.message, { errors });
+}
+
+function sendOutcome(
+  response: ServerResponse,
+  { stored, repeated, rejected }: Outcome,
+  { timestamp, echo }: { timestamp: number; echo: TimeRequest['echo'] },
+): void {
+  const said =
+    rejected.length === 0
+      ? '[]'
+      : JSON.stringify(rejected.map(({ path = '', ...rest }) => ({ path, ...rest })));
+  const more = echo === undefined ? '' : `,"echo":${JSON.stringify(echo)}`;
+  const body = `{"stored":${stored},"repeated":${repeated},"rejected":${said},"timestamp":${timestamp}${more}}`;
+  // Where nothing of the device's comes back all of it is ASCII, and need not be encoded.
+  const isAscii = rejected.length === 0 && echo === undefined;
+  response.writeHead(200, {
+    'Content-Type': 'application/json',
+    'Content-Length': isAscii ? body.length : Buffer.byteLength(body),
+    'Cache-Control': 'no-store',
+  });
+  response.end(body, isAscii ? 'latin1' : 'utf8');
 }

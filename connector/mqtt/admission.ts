@@ -1,7 +1,7 @@
 import type { Duplex } from 'node:stream';
 import type { ConnectionPlace, ConnectionPlaces } from '../../src/lib/connection-places.ts';
-import { network } from '../../src/lib/network.ts';
-import { Bucket, type Rate } from '../device/rate-limit.ts';
+import { network } from '../../src/lib/address.ts';
+import { Bucket, type Rate } from '../device/rates.ts';
 
 export type AdmissionOptions = {
   connectsPerSecond: number;

@@ -7,7 +7,7 @@ import {
   type SubscribePacket,
 } from 'aedes';
 import { findConnection } from './connection.ts';
-import type { ConnectionEnding, ConnectionRefusal } from '../options.ts';
+import type { ConnectionEnding, ConnectionRefusal } from '../ports.ts';
 
 /**
  * aedes as a speaker of the protocol only. Devices never hear each other and what is sent to a device

@@ -1,12 +1,13 @@
-import { reason } from './reason-codes.ts';
-import { packet, type Frame } from './frames.ts';
 import {
   endOfField,
   endOfText,
+  type Frame,
   hasWildcard,
   noProperties,
+  packet,
   property,
   readProperties,
+  reason,
 } from './v5.ts';
 
 /** What a client of MQTT 5 said of itself in its CONNECT, as far as it binds what it is sent. */

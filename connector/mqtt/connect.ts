@@ -1,18 +1,21 @@
 import type { AuthenticateError, Client, ConnectPacket } from 'aedes';
-import { isBelow, upPrefix } from '../../src/contract/topic.ts';
-import type { DeviceIdentity } from '../../src/contract/uplink.ts';
+import { type DeviceIdentity, isBelow, upPrefix } from '../../src/contract/uplink.ts';
 import { findConnection, type Connection } from './connection.ts';
-import { tellOfExcess } from './excess.ts';
-import { isUnavailableError } from '../failure.ts';
-import { mostMeasurementBytes } from '../options.ts';
-import type { ConnectorLimits, ConnectionRefusal, Log } from '../options.ts';
-import type { ConnectorPorts, DeviceLogin, LoginRefusal } from '../ports.ts';
+import { type Registry, tellOfExcess } from './sessions.ts';
+import {
+  type ConnectionRefusal,
+  type ConnectorLimits,
+  type ConnectorPorts,
+  type DeviceLogin,
+  isUnavailableError,
+  type Log,
+  type LoginRefusal,
+  mostMeasurementBytes,
+} from '../ports.ts';
 import { answerConnect } from './aedes.ts';
-import { refusalCodes } from './reason-codes.ts';
+import { connack, connackRefusal, refusalCodes, type Welcome } from './v5.ts';
 import type { LogRefusedLogin } from '../device/refused-logins.ts';
-import type { Registry } from './sessions.ts';
 import type { V5Session } from './connect-packet.ts';
-import { connack, connackRefusal, type Welcome } from './v5-write.ts';
 
 // CONNACK return codes, MQTT 3.1.1 section 3.2.2.3.
 const identifierRejected = 2;

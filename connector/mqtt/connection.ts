@@ -1,19 +1,14 @@
 import type { Duplex } from 'node:stream';
 import type { Client, ConnectPacket } from 'aedes';
-import type { DeviceIdentity, Outcome } from '../../src/contract/uplink.ts';
-import type { DownTopic } from '../../src/contract/topic.ts';
-import type { DeviceRates } from '../device/remembered-rates.ts';
-import type { Bucket } from '../device/rate-limit.ts';
+import type { DeviceIdentity, DownTopic, Outcome } from '../../src/contract/uplink.ts';
+import type { Bucket, DeviceRates } from '../device/rates.ts';
 import type { DownlinkQueue } from '../device/downlinks.ts';
-import type { LargePlace } from '../device/large-room.ts';
-import { FrameScanner } from './frame-scanner.ts';
-import type { PacketBuffer } from './packet-buffer.ts';
-import { disconnectCodes } from './reason-codes.ts';
+import type { LargePlace } from '../device/uplink.ts';
+import { FrameScanner, type PacketBuffer } from './frames.ts';
+import { disconnect, disconnectCodes } from './v5.ts';
 import type { Admitted } from './admission.ts';
-import type { ConnectionEnding, ConnectionRefusal } from '../options.ts';
-import type { DeviceLogin } from '../ports.ts';
+import type { ConnectionEnding, ConnectionRefusal, DeviceLogin } from '../ports.ts';
 import type { V5Session } from './connect-packet.ts';
-import { disconnect } from './v5-write.ts';
 
 /** What the devices of an account that are connected here have in common. */
 export type AccountConnections = {

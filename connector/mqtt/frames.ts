@@ -1,156 +1,407 @@
-import { reason } from './reason-codes.ts';
-import { endOfText, noProperties, property, readProperties, readVarint } from './v5.ts';
+import {
+  endOfText,
+  type Frame,
+  hasWildcard,
+  noProperties,
+  property,
+  readProperties,
+  reason,
+} from './v5.ts';
 
-/** A packet as it lies in `bytes`: its flags, and where its variable header begins and it ends. */
-export type Frame = { type: number; flags: number; start: number; end: number };
+/** Longest filter that is granted, in bytes. */
+export const maxFilterLength = 256;
+/** Of a filter in a SUBSCRIBE: its length before it, its QoS behind it. */
+const filterOverhead = 3;
+/** What a list of filters takes that has as many as a connection may subscribe to. */
+export const maxFilterBytes = (maxSubscriptions: number): number =>
+  maxSubscriptions * (maxFilterLength + filterOverhead);
 
-/** The packet that begins at `at`; it is whole, and its length was checked. */
-export function frameAt(bytes: Buffer, at: number): Frame {
-  const first = bytes[at] as number;
-  const length = readVarint(bytes, at + 1, bytes.length);
-  const start = length?.end ?? bytes.length;
-  return { type: first >> 4, flags: first & 15, start, end: start + (length?.value ?? 0) };
-}
+/** So many bytes of filters count as a packet: each filter is looked at, and may bring answers. */
+const bytesCountedAsPacket = 25;
 
-/** What is to be made of a packet: bytes for aedes, or the reason code for which it is refused. */
-export type Checked = { fault: number; bytes: Buffer | null };
+export type FrameLimits = {
+  maxConnectBytes: number;
+  maxPacketBytes: number;
+  maxMeasurementPacketBytes: number | null;
+  maxSubscriptions: number;
+};
 
-export const refused = (fault: number): Checked => ({ fault, bytes: null });
+/**
+ * Follows the packets in a connection's bytes without keeping any, so that a packet too large, or
+ * one that has no business there, ends the connection before a parser has stored it.
+ */
+export class FrameScanner {
+  /** Packets that began in the last chunk. */
+  publishes = 0;
+  others = 0;
+  /** What the others count as: one each, and more where they are long lists of filters. */
+  otherUnits = 0;
+  /** Whether the bytes so far end with a whole packet. */
+  isBetween = true;
+  /** Bytes of a packet that has begun and not ended: a parser keeps them. */
+  begunBytes = 0;
+  /** The length of that packet with its fixed header, as soon as it is known. */
+  wholeBytes = 0;
+  /** Whether that packet is larger than others may be: measurements, of which only the head was taken so far. */
+  isLarge = false;
+  /** The chunk ended where such a packet's topic does: its body needs room. */
+  beganLarge = false;
+  /** Set once its CONNECT is read. */
+  isV5 = false;
+  /** Nothing more is taken: its client has said DISCONNECT, or it is broken. */
+  isOver = false;
+  /** It breaks the protocol or a limit: `fault` is the reason code of MQTT 5. */
+  isBroken = false;
+  fault: number = reason.malformed;
+  #expects: 'type' | 'length' | 'topic' | 'body' = 'type';
+  #type = 0;
+  #lengths: Lengths | undefined = undefined;
+  #length = 0;
+  #lengthBytes = 0;
+  #bodyLeft = 0;
+  #topic = '';
+  #topicBytes = 0;
+  #isConnected = false;
 
-const { malformed, protocolError } = reason;
-
-/** What a client may write into them, MQTT 5 sections 3.4.2.1, 3.6.2.1 and 3.14.2.1. */
-const ackCodes = new Set([0, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99]);
-const releaseCodes = new Set([0, 0x92]);
-const leaveCodes = new Set([0, 4, 0x80, 0x81, 0x82, 0x83, ...range(0x90, 0x9b)]);
-
-function range(from: number, to: number): number[] {
-  return Array.from({ length: to - from }, (_, n) => from + n);
-}
-
-/** An acknowledgement, section 3.4 to 3.7: aedes is given the one that says no more than 3.1.1's does (whose length was checked). */
-export function checkAck(bytes: Buffer, { type, flags, start, end }: Frame): Checked {
-  // [MQTT-3.6.1-1]
-  if (flags !== (type === 6 ? 2 : 0) || end < start + 2) return refused(malformed);
-  const codes = type < 6 ? ackCodes : releaseCodes;
-  if (end > start + 2 && !codes.has(bytes[start + 2] as number)) return refused(malformed);
-  if (end > start + 3) {
-    const { fault, end: read } = readProperties(bytes, start + 3, end, 'ack');
-    if (fault || read !== end) return refused(fault || malformed);
+  /**
+   * How many bytes of `chunk` may be taken: up to the end of the `maxPackets`th packet that ends in it, wherever that
+   * began; to the end of a CONNECT, as its answer decides about what follows; or to the body of a large packet. Where
+   * the connection breaks the protocol or a limit (`isBroken`), up to the packet that does. What follows a
+   * DISCONNECT is dropped [MQTT-3.14.4-1]. `largeTopic`: where packets may be large; null: nowhere.
+   */
+  advance(
+    chunk: Uint8Array,
+    maxPackets: number,
+    limits: FrameLimits,
+    largeTopic: string | null = null,
+  ): number {
+    this.publishes = 0;
+    this.others = 0;
+    this.otherUnits = 0;
+    this.beganLarge = false;
+    let at = 0;
+    let ended = 0;
+    /** Where the packet begins that is being read; 0 for one that began in an earlier chunk. */
+    let from = 0;
+    while (at < chunk.length && !this.isOver) {
+      const byte = chunk[at] as number;
+      switch (this.#expects) {
+        case 'type':
+          if (ended >= maxPackets) return this.#end(at);
+          from = at;
+          if (!this.#begin(byte)) return this.#break(from);
+          at += 1;
+          break;
+        case 'length':
+          if (!this.#readLength(byte, limits, largeTopic)) return this.#break(from);
+          at += 1;
+          break;
+        case 'topic':
+          if (!this.#readTopic(byte)) return this.#break(from);
+          at += 1;
+          if (this.beganLarge) return this.#end(at);
+          break;
+        case 'body': {
+          const taken = Math.min(this.#bodyLeft, chunk.length - at);
+          at += taken;
+          this.#bodyLeft -= taken;
+          if (this.#bodyLeft === 0) this.#expects = 'type';
+          break;
+        }
+      }
+      if (this.#expects !== 'type') continue;
+      ended += 1;
+      if (this.#type === connect) return this.#end(at);
+      this.isOver = this.#type === disconnect;
+    }
+    return this.#end(at);
   }
-  const id = bytes.readUInt16BE(start);
-  return { fault: 0, bytes: Buffer.from([(type << 4) | flags, 2, id >> 8, id & 255]) };
+
+  /** Of the packet that breaks the connection nothing is taken; those before it were sent in good order. */
+  #break(from: number): number {
+    this.isOver = true;
+    this.isBroken = true;
+    this.#expects = 'type';
+    return this.#end(from);
+  }
+
+  #end(at: number): number {
+    this.isBetween = this.#expects === 'type';
+    const headBytes = 1 + this.#lengthBytes;
+    // A length of several bytes says nothing until its last one has come.
+    const isKnown = this.#expects !== 'length';
+    this.wholeBytes = isKnown ? headBytes + this.#length : 0;
+    if (this.isBetween) this.begunBytes = 0;
+    else this.begunBytes = isKnown ? this.wholeBytes - this.#bodyLeft : headBytes;
+    if (this.isBetween) this.isLarge = false;
+    return at;
+  }
+
+  #begin(byte: number): boolean {
+    this.#type = byte >> 4;
+    this.#length = 0;
+    this.#lengthBytes = 0;
+    this.isLarge = false;
+    this.#expects = 'length';
+    if (this.#type === publish) this.publishes += 1;
+    else {
+      this.others += 1;
+      this.otherUnits += 1;
+    }
+    // The first packet is CONNECT and no other one is. [MQTT-3.1.0-1] [MQTT-3.1.0-2]
+    this.#lengths = (this.isV5 ? v5Lengths : v3Lengths)[this.#type];
+    const isExpected = this.#isConnected ? this.#lengths !== undefined : this.#type === connect;
+    if (!isExpected) this.fault = reason.protocolError;
+    return isExpected;
+  }
+
+  #readLength(byte: number, limits: FrameLimits, largeTopic: string | null): boolean {
+    this.#length += (byte & 127) * 128 ** this.#lengthBytes;
+    this.#lengthBytes += 1;
+    // At most four bytes, section 2.2.3.
+    if (byte & 128) return this.#lengthBytes < 4;
+    const total = 1 + this.#lengthBytes + this.#length;
+    const isTooLarge = total > this.#mostBytes(limits);
+    const mayBeLarge = this.#type === publish && largeTopic !== null;
+    if (isTooLarge && !(mayBeLarge && total <= (limits.maxMeasurementPacketBytes ?? 0)))
+      return this.#isTooLarge();
+    // A CONNECT has none: where it is read says what is wrong with it.
+    const [least, greatest] = this.#lengths ?? anyLength;
+    if (this.#length < least || this.#length > greatest) return false;
+    this.#isConnected = true;
+    if (this.#type !== publish && (this.isV5 || isOfFilters(this.#type)))
+      this.otherUnits += Math.floor(this.#length / bytesCountedAsPacket);
+    this.#bodyLeft = this.#length;
+    this.#expects = this.#length === 0 ? 'type' : 'body';
+    if (isTooLarge) this.#expectTopic(largeTopic ?? '');
+    return true;
+  }
+
+  #isTooLarge(): false {
+    this.fault = reason.tooLarge;
+    return false;
+  }
+
+  #expectTopic(topic: string): void {
+    this.#topic = topic;
+    this.#topicBytes = 0;
+    this.#expects = 'topic';
+  }
+
+  /** A topic begins with its length, of two bytes; the one that is expected is ASCII. */
+  #readTopic(byte: number): boolean {
+    const { length } = this.#topic;
+    const at = this.#topicBytes;
+    const expected =
+      at < 2 ? (at === 0 ? length >> 8 : length & 255) : this.#topic.charCodeAt(at - 2);
+    // A uuid may be in capitals, and no other part: all letters in it are a to f.
+    const isCapital = byte >= 0x41 && byte <= 0x46 && at >= uuidAt && at < uuidAt + uuidBytes;
+    if ((isCapital ? byte + 0x20 : byte) !== expected) return this.#isTooLarge();
+    this.#topicBytes += 1;
+    this.#bodyLeft -= 1;
+    if (at < length + 1) return true;
+    this.#expects = 'body';
+    this.isLarge = true;
+    this.beganLarge = true;
+    return true;
+  }
+
+  /** A list of filters has room for all that a connection may have; more would be refused one by one. */
+  #mostBytes(limits: FrameLimits): number {
+    if (this.#type === publish) return limits.maxPacketBytes;
+    if (this.#type === connect) return limits.maxConnectBytes;
+    // With properties in front of it, the list is measured where they are read.
+    if (this.isV5 || !isOfFilters(this.#type)) return limits.maxPacketBytes;
+    const filters = 16 + maxFilterBytes(limits.maxSubscriptions);
+    return Math.min(filters, limits.maxPacketBytes);
+  }
 }
 
-/** `expirySeconds`: what the CONNECT asked for; 0 in 3.1.1, whose DISCONNECT ends behind its length. */
-export function checkDisconnect(
+/** Where the uuid stands in a large packet's topic, behind its length and `devices/`. */
+const uuidAt = 2 + 8;
+const uuidBytes = 36;
+
+const anyLength: Lengths = [0, Infinity];
+
+const isOfFilters = (type: number) => type === subscribe || type === unsubscribe;
+
+// Control packet types, MQTT 3.1.1 section 2.2.1.
+export const connect = 1;
+export const publish = 3;
+export const subscribe = 8;
+export const unsubscribe = 10;
+export const disconnect = 14;
+
+/** Least and greatest remaining length. */
+export type Lengths = readonly [number, number];
+
+/** Of what a client of MQTT 3 may send once it is connected, by type. */
+export const v3Lengths: Partial<Record<number, Lengths>> = {
+  3: [2, Infinity],
+  4: [2, 2],
+  5: [2, 2],
+  6: [2, 2],
+  7: [2, 2],
+  8: [2, Infinity],
+  10: [2, Infinity],
+  12: [0, 0],
+  14: [0, 0],
+};
+
+/** Of MQTT 5: acknowledgements and DISCONNECT may have reason codes and properties. */
+export const v5Lengths: typeof v3Lengths = {
+  ...v3Lengths,
+  4: [2, Infinity],
+  5: [2, Infinity],
+  6: [2, Infinity],
+  7: [2, Infinity],
+  14: [0, Infinity],
+};
+
+const nothing = Buffer.alloc(0);
+
+/**
+ * Puts the parts of a packet together until it is whole. Parsers that keep a list of parts look for each byte
+ * from the front of the list: a packet that comes byte by byte would take the square of its length.
+ */
+export class PacketBuffer {
+  #bytes = nothing;
+  #length = 0;
+
+  /**
+   * What is whole with `chunk`, in one piece; null: nothing yet. `begunBytes`: how many of the bytes so far
+   * belong to a packet that has not ended; `wholeBytes`: how many it will have, once that is known.
+   */
+  take(chunk: Buffer, begunBytes: number, wholeBytes: number): Buffer | null {
+    const length = this.#length + chunk.length;
+    if (this.#length === 0 && begunBytes === 0) return chunk;
+    if (begunBytes === length) {
+      this.#append(chunk, wholeBytes);
+      return null;
+    }
+    const all =
+      this.#length === 0 ? chunk : Buffer.concat([this.#bytes.subarray(0, this.#length), chunk]);
+    this.#bytes = nothing;
+    this.#length = 0;
+    if (begunBytes > 0) this.#append(all.subarray(length - begunBytes), wholeBytes);
+    return all.subarray(0, length - begunBytes);
+  }
+
+  #append(chunk: Buffer, wholeBytes: number): void {
+    const length = this.#length + chunk.length;
+    if (length > this.#bytes.length) {
+      const larger = Buffer.allocUnsafe(
+        Math.max(length, Math.min(2 * this.#bytes.length, wholeBytes)),
+      );
+      this.#bytes.copy(larger, 0, 0, this.#length);
+      this.#bytes = larger;
+    }
+    chunk.copy(this.#bytes, this.#length);
+    this.#length = length;
+  }
+}
+
+/** A PUBLISH of QoS 0 or 1, MQTT 3.1.1 and MQTT 5 section 3.3. */
+export type PublishFrame = {
+  topic: string;
+  qos: 0 | 1;
+  /** 0 where the QoS is. */
+  messageId: number;
+  payload: Buffer;
+  /** Where the packet after it begins. */
+  end: number;
+};
+
+/**
+ * Reads the packet that begins at `at`; null where it is anything but a whole and plain PUBLISH below
+ * `prefix`. It is the one packet of which there are many, and looking at each part of it costs more than all
+ * that is done with it afterwards; whatever is unusual about it is left to `readWholePublish`. In MQTT 5
+ * properties and RETAIN are unusual.
+ */
+export function readPublish(
+  chunk: Buffer,
+  at: number,
+  prefix: string,
+  isV5: boolean,
+): PublishFrame | null {
+  // PUBLISH with or without DUP and RETAIN; at QoS 0 DUP must not be set. [MQTT-3.3.1-2]
+  const flags = (chunk[at] as number) ^ 0x30;
+  const qos = (flags >> 1) & 3;
+  if (flags > 0x0f || qos > 1 || (qos === 0 && flags & 8) || (isV5 && flags & 1)) return null;
+  let next = at + 1;
+  let length = 0;
+  for (let shift = 0; ; shift += 7) {
+    const byte = chunk[next++];
+    if (byte === undefined || shift > 21) return null;
+    length |= (byte & 127) << shift;
+    if (byte < 128) break;
+  }
+  const end = next + length;
+  const topicEnd = next + 2 + (((chunk[next] as number) << 8) | (chunk[next + 1] as number));
+  const idEnd = qos === 0 ? topicEnd : topicEnd + 2;
+  if (end > chunk.length || idEnd > end) return null;
+  if (isV5 && (idEnd === end || chunk[idEnd] !== 0)) return null;
+  const messageId =
+    qos === 0 ? 0 : ((chunk[topicEnd] as number) << 8) | (chunk[topicEnd + 1] as number);
+  // [MQTT-2.3.1-1]
+  if (qos === 1 && messageId === 0) return null;
+  const topic = chunk.toString('utf8', next + 2, topicEnd);
+  if (!topic.startsWith(prefix)) return null;
+  const payload = chunk.subarray(isV5 ? idEnd + 1 : idEnd, end);
+  return { topic, qos: qos as 0 | 1, messageId, payload, end };
+}
+
+/** A PUBLISH, section 3.3; `fault`: the reason code for which its connection ends, or 0. */
+export type WholePublish = {
+  fault: number;
+  topic: string;
+  qos: number;
+  /** 0 where the QoS is. */
+  messageId: number;
+  payload: Buffer;
+  /** What its properties take. */
+  propertyBytes: number;
+};
+
+function refused(fault: number): WholePublish {
+  return { fault, topic: '', qos: 0, messageId: 0, payload: nothing, propertyBytes: 0 };
+}
+
+/**
+ * Reads a whole PUBLISH of either version. Properties are checked and have no effect: nobody is sent what a device
+ * publishes.
+ */
+export function readWholePublish(
   bytes: Buffer,
   { flags, start, end }: Frame,
-  expirySeconds: number,
-): Checked {
-  // [MQTT-3.14.1-1]
-  if (flags !== 0) return refused(malformed);
-  const code = end > start ? (bytes[start] as number) : 0;
-  if (!leaveCodes.has(code)) return refused(malformed);
-  if (end > start + 1) {
-    const { fault, end: read, values } = readProperties(bytes, start + 1, end, 'disconnect');
-    if (fault || read !== end) return refused(fault || malformed);
-    // A session that was to end with its connection cannot be kept any more. Section 3.14.2.2.2.
-    if (expirySeconds === 0 && (values.get(property.sessionExpiry) ?? 0) > 0)
-      return refused(protocolError);
-  }
-  return { fault: 0, bytes: Buffer.from(end > start ? [0xe0, 2, code, 0] : [0xe0, 0]) };
-}
-
-export type FilterLimits = { maxFilterBytes: number; maxTopicLevels: number };
-
-/** A SUBSCRIBE or UNSUBSCRIBE of either version, sections 3.8 and 3.10; aedes gets it without its properties. */
-export function checkFilters(
-  bytes: Buffer,
-  { type, flags, start, end }: Frame,
-  { maxFilterBytes, maxTopicLevels }: FilterLimits,
   isV5: boolean,
-): Checked {
-  const isSubscribe = type === 8;
-  // [MQTT-3.8.1-1] [MQTT-3.10.1-1]
-  if (flags !== 2 || end < start + 2) return refused(malformed);
+): WholePublish {
+  const qos = (flags >> 1) & 3;
+  // [MQTT-3.3.1-2] [MQTT-3.3.1-4]
+  if (qos === 3 || (qos === 0 && flags & 8)) return refused(reason.malformed);
+  // The CONNACK of MQTT 5 says that nothing is retained, section 3.2.2.3.5. That of 3.1.1 cannot.
+  if (isV5 && flags & 1) return refused(reason.retainNotSupported);
+  const topicEnd = endOfText(bytes, start, end);
+  const idEnd = qos === 0 ? topicEnd : topicEnd + 2;
+  if (topicEnd < 0 || idEnd > end) return refused(reason.malformed);
+  const messageId =
+    qos === 0 ? 0 : ((bytes[topicEnd] as number) << 8) | (bytes[topicEnd + 1] as number);
   // [MQTT-2.3.1-1], of MQTT 5 [MQTT-2.2.1-3]
-  if (bytes.readUInt16BE(start) === 0) return refused(protocolError);
-  const place = isSubscribe ? 'subscribe' : 'unsubscribe';
-  const properties = isV5 ? readProperties(bytes, start + 2, end, place) : noProperties(start + 2);
+  if (qos > 0 && messageId === 0) return refused(reason.protocolError);
+  const properties = isV5 ? readProperties(bytes, idEnd, end, 'publish') : noProperties(idEnd);
   if (properties.fault) return refused(properties.fault);
-  const identifier = properties.values.get(property.subscriptionIdentifier);
-  if (identifier !== undefined)
-    return refused(identifier ? reason.subscriptionIdentifiersNotSupported : protocolError);
-  let next = properties.end;
-  // [MQTT-3.8.3-3] [MQTT-3.10.3-2], of MQTT 5 [MQTT-3.8.3-2] [MQTT-3.10.3-2]
-  if (next === end) return refused(protocolError);
-  if (end - next > maxFilterBytes) return refused(reason.tooLarge);
-  while (next < end) {
-    const filterEnd = endOfText(bytes, next, end);
-    if (filterEnd < 0) return refused(malformed);
-    if (!isFilter(bytes.toString('latin1', next + 2, filterEnd), maxTopicLevels))
-      return refused(reason.filterInvalid);
-    if (isSubscribe) {
-      const fault = filterEnd < end ? faultOfOptions(bytes, next + 2, filterEnd, isV5) : malformed;
-      if (fault) return refused(fault);
-    }
-    next = filterEnd + (isSubscribe ? 1 : 0);
-  }
-  if (!isV5) return { fault: 0, bytes: packet((type << 4) | flags, [bytes.subarray(start, end)]) };
-  return { fault: 0, bytes: withoutProperties(bytes, type, flags, start, properties.end, end) };
-}
-
-const share = Buffer.from('$share/');
-
-/** Section 3.8.3.1; in 3.1.1 there is a QoS and nothing else [MQTT-3-8.3-4]. */
-function faultOfOptions(bytes: Buffer, at: number, end: number, isV5: boolean): number {
-  const options = bytes[end] as number;
-  if (!isV5) return options > 2 ? malformed : 0;
-  // [MQTT-3.8.3-5]
-  if (options > 0x3f) return malformed;
-  if ((options & 3) === 3 || (options & 0x30) === 0x30) return protocolError;
-  // [MQTT-3.8.3-4]
-  const isShared = bytes.subarray(at, Math.min(end, at + share.length)).equals(share);
-  return isShared && options & 4 ? protocolError : 0;
-}
-
-/** Section 4.7.1: # as the last level only, + as a whole level only. [MQTT-4.7.1-1] [MQTT-4.7.1-2] */
-function isFilter(filter: string, maxTopicLevels: number): boolean {
-  const levels = filter.split('/', maxTopicLevels + 1);
-  // [MQTT-4.7.3-1]
-  if (filter === '' || levels.length > maxTopicLevels) return false;
-  return levels.every((level, n) => {
-    if (level.length > 1) return !/[+#]/.test(level);
-    return level !== '#' || n === levels.length - 1;
-  });
-}
-
-function withoutProperties(
-  bytes: Buffer,
-  type: number,
-  flags: number,
-  start: number,
-  from: number,
-  end: number,
-): Buffer {
-  const id = bytes.subarray(start, start + 2);
-  return packet((type << 4) | flags, [id, Buffer.from([0]), bytes.subarray(from, end)]);
-}
-
-/** A packet of these parts behind its fixed header. */
-export function packet(first: number, parts: Uint8Array[]): Buffer {
-  const length = parts.reduce((sum, part) => sum + part.length, 0);
-  return Buffer.concat([Buffer.from([first]), varint(length), ...parts]);
-}
-
-/** A variable byte integer, section 1.5.5. */
-export function varint(value: number): Buffer {
-  const bytes: number[] = [];
-  let left = value;
-  do {
-    bytes.push((left % 128) + (left >= 128 ? 128 : 0));
-    left = Math.floor(left / 128);
-  } while (left > 0);
-  return Buffer.from(bytes);
+  // The CONNACK says that there are none. [MQTT-3.3.2-9]
+  if (properties.values.has(property.topicAlias)) return refused(reason.topicAliasInvalid);
+  // [MQTT-4.7.3-1], and of MQTT 5 section 3.3.2.1: without an alias there is a topic.
+  if (topicEnd === start + 2) return refused(reason.protocolError);
+  // [MQTT-3.3.2-2]
+  if (hasWildcard(bytes, start + 2, topicEnd)) return refused(reason.topicInvalid);
+  return {
+    fault: 0,
+    topic: bytes.toString('utf8', start + 2, topicEnd),
+    qos,
+    messageId,
+    payload: bytes.subarray(properties.end, end),
+    propertyBytes: Math.max(0, properties.end - idEnd - 1),
+  };
 }

@@ -1,15 +1,19 @@
+import { X509Certificate } from 'node:crypto';
+import { watch } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import type { IncomingMessage } from 'node:http';
-import { createServer, type Server, type Socket } from 'node:net';
+import { BlockList, createServer, isIP, type Server, type Socket } from 'node:net';
+import { dirname } from 'node:path';
 import type { Duplex } from 'node:stream';
-import { createServer as createTlsServer } from 'node:tls';
-import { createWebSocketStream, WebSocketServer } from 'ws';
-import { listenTogether } from '../../src/lib/listen-together.ts';
+import {
+  createSecureContext,
+  createServer as createTlsServer,
+  type SecureContextOptions,
+} from 'node:tls';
+import { createWebSocketStream, type RawData, type WebSocket, WebSocketServer } from 'ws';
+import { listenTogether } from '../../src/lib/servers.ts';
+import type { Listen, Log, TlsListen } from '../ports.ts';
 import type { Admission, Admitted } from './admission.ts';
-import { watchCertificate, type WatchedCertificate } from './certificate.ts';
-import type { Listen, Log, TlsListen } from '../options.ts';
-import { takeToll } from './frame-toll.ts';
-import { plainAddress } from './proxied-address.ts';
-import { takeProxyHeader } from './proxy-protocol.ts';
 
 export type ListenerDeps = {
   admission: Admission;
@@ -165,3 +169,250 @@ export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
     },
   };
 }
+
+/** Files that change together are read once, when both have been quiet this long. */
+const settleMs = 200;
+
+export type CertificateFiles = { certFile: string; keyFile: string };
+
+export type WatchedCertificate = {
+  /** When the certificate that is in use ends, ms since 1970. */
+  expiresTs: () => number;
+  /** Reads both now: a network file system may not tell of a change. Never rejects. */
+  reload: () => Promise<void>;
+  close: () => void;
+};
+
+/**
+ * Reads a certificate and its key, and again whenever their directories change (certificates are
+ * replaced by renaming files or links). What cannot be used is logged, and the old one stays.
+ */
+export async function watchCertificate(
+  { certFile, keyFile }: CertificateFiles,
+  log: Log,
+  use: (context: SecureContextOptions) => void,
+): Promise<WatchedCertificate> {
+  let current = await read();
+  use(current);
+  let timer: NodeJS.Timeout | undefined;
+
+  async function read() {
+    const [cert, key] = await Promise.all([readFile(certFile, 'utf8'), readFile(keyFile, 'utf8')]);
+    return { cert, key };
+  }
+
+  async function reload(): Promise<void> {
+    try {
+      const next = await read();
+      if (next.cert === current.cert && next.key === current.key) return;
+      createSecureContext(next);
+      use(next);
+      current = next;
+      log.info({ event: 'certificate.reloaded', certFile }, 'The certificate was read again.');
+    } catch (error) {
+      log.error(
+        { event: 'certificate.refused', err: error, certFile },
+        'The new certificate cannot be used; the old one stays.',
+      );
+    }
+  }
+
+  const directories = new Set([dirname(certFile), dirname(keyFile)]);
+  const watchers = [...directories].map((directory) =>
+    watch(directory, { persistent: false }, () => {
+      clearTimeout(timer);
+      timer = setTimeout(() => void reload(), settleMs);
+    }),
+  );
+  return {
+    expiresTs: () => new X509Certificate(current.cert).validToDate.getTime(),
+    reload,
+    close() {
+      clearTimeout(timer);
+      for (const watcher of watchers) watcher.close();
+    },
+  };
+}
+
+const version2Addresses = 16;
+
+/**
+ * The client's address in a whole PROXY protocol header; null where the proxy speaks for itself or
+ * names none (LOCAL, UNKNOWN, a Unix socket). haproxy's proxy-protocol.txt, sections 2.1 and 2.2.
+ */
+export function readProxiedAddress(header: Buffer): string | null {
+  if (header[0] !== 0x0d) return readLine(header.toString('latin1'));
+  const [command, family] = [header[12], header[13]];
+  if (command !== 0x21 || family === undefined) return null;
+  const addresses = header.subarray(version2Addresses);
+  if (family >> 4 === 1 && addresses.length >= 12) return [...addresses.subarray(0, 4)].join('.');
+  if (family >> 4 === 2 && addresses.length >= 36) return ipv6(addresses);
+  return null;
+}
+
+function readLine(line: string): string | null {
+  const address = /^PROXY TCP[46] (\S+) /.exec(line)?.[1] ?? '';
+  return isIP(address) === 0 ? null : plainAddress(address);
+}
+
+function ipv6(bytes: Buffer): string {
+  const groups = Array.from({ length: 8 }, (_, n) => bytes.readUInt16BE(n * 2).toString(16));
+  const mapped = groups.slice(0, 6).join(':') === '0:0:0:0:0:ffff';
+  return mapped ? [...bytes.subarray(12, 16)].join('.') : groups.join(':');
+}
+
+/** An IPv4 address as it arrives on a socket for both kinds: without its IPv6 prefix. */
+export function plainAddress(address: string | undefined): string {
+  return (address ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
+}
+
+/** First bytes of version 2, and of version 1, of the PROXY protocol. */
+const signature = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
+const textStart = Buffer.from('PROXY ');
+/** Version 1 is a line of at most 107 bytes; what version 2 adds to its addresses is small. */
+const maxLineBytes = 107;
+const maxBytes = 1_024;
+const fixedBytes = 16;
+
+/** Whether a peer is one of the proxies (addresses or networks) that may speak for others. */
+export function createTrust(proxies: string[]): (socket: Socket) => boolean {
+  const list = new BlockList();
+  for (const entry of proxies) {
+    const [address = '', prefix] = entry.split('/');
+    const family = isIP(address) === 6 ? 'ipv6' : 'ipv4';
+    if (prefix === undefined) list.addAddress(address, family);
+    else list.addSubnet(address, Number(prefix), family);
+  }
+  return ({ remoteAddress = '' }) =>
+    proxies.length > 0 &&
+    isIP(remoteAddress) !== 0 &&
+    list.check(remoteAddress, isIP(remoteAddress) === 6 ? 'ipv6' : 'ipv4');
+}
+
+/**
+ * The length of the PROXY protocol header that `bytes` begin with; null while it is incomplete, -1
+ * where they begin with something else. Versions 1 and 2, as haproxy's proxy-protocol.txt has them.
+ */
+export function measureProxyHeader(bytes: Buffer): number | null {
+  if (startsLike(bytes, signature)) {
+    if (bytes.length < fixedBytes) return null;
+    // Version 2, commands LOCAL and PROXY.
+    if (bytes.readUInt8(12) !== 0x20 && bytes.readUInt8(12) !== 0x21) return -1;
+    const length = fixedBytes + bytes.readUInt16BE(14);
+    if (length > maxBytes) return -1;
+    return bytes.length < length ? null : length;
+  }
+  if (!startsLike(bytes, textStart)) return -1;
+  const end = bytes.indexOf('\r\n');
+  if (end >= 0) return end + 2 <= maxLineBytes ? end + 2 : -1;
+  return bytes.length < maxLineBytes ? null : -1;
+}
+
+/** As far as either goes. */
+function startsLike(bytes: Buffer, start: Buffer): boolean {
+  const length = Math.min(bytes.length, start.length);
+  return bytes.subarray(0, length).equals(start.subarray(0, length));
+}
+
+/**
+ * Takes the header that a proxy puts in front of what its client sends; a connection without one is
+ * closed. `enter` is told the client's address, null where the proxy names none, and finds the socket as
+ * the client left it.
+ */
+export function takeProxyHeader(
+  socket: Socket,
+  timeoutMs: number,
+  enter: (address: string | null) => void,
+): void {
+  const timer = setTimeout(() => socket.destroy(), timeoutMs);
+  let held: Buffer = Buffer.alloc(0);
+  const done = () => {
+    clearTimeout(timer);
+    socket.off('readable', onReadable).off('close', done);
+  };
+  const onReadable = () => {
+    for (;;) {
+      const chunk = socket.read() as Buffer | null;
+      if (chunk === null) return;
+      held = held.length === 0 ? chunk : Buffer.concat([held, chunk]);
+      const length = measureProxyHeader(held);
+      if (length === null) continue;
+      done();
+      if (length < 0) return void socket.destroy();
+      if (held.length > length) socket.unshift(held.subarray(length));
+      return enter(readProxiedAddress(held.subarray(0, length)));
+    }
+  };
+  socket.on('readable', onReadable).once('close', done);
+}
+
+export type TollOptions = {
+  /** ms, of a clock that nobody sets. */
+  now: () => number;
+  /** A message may have so many bytes before it has ended. */
+  maxMessageBytes: number;
+  /** Told once. */
+  onExceeded: () => void;
+};
+
+type Toll = { perSecond: number; burst: number };
+
+/** Frames with less than four bytes of payload, and pings. */
+const frames: Toll = { perSecond: 100, burst: 200 };
+/** Bytes on the wire beyond the frames' due; a message that has not ended is among them. */
+const bytes: Toll = { perSecond: 1_000, burst: 65_536 };
+/** What a frame of four bytes takes on the wire, masked, for each of its bytes. */
+const wireBytesAByte = 2.5;
+const paidBytes = 4;
+
+/**
+ * Closes a WebSocket that sends many frames that carry little, or messages in fragments of little: MQTT never sees
+ * empty frames and pings, so that none of its limits hold for them. Larger frames make good for smaller ones, as some
+ * clients write a packet in several. Answers pings, which the socket is not to do by itself (`autoPong`).
+ */
+export function takeToll(
+  { webSocket, socket }: { webSocket: WebSocket; socket: Socket },
+  { now, maxMessageBytes, onExceeded }: TollOptions,
+): void {
+  const mayFrame = createToll(frames, now);
+  const mayRead = createToll({ ...bytes, burst: bytes.burst + maxMessageBytes }, now);
+  let isOver = false;
+  const expect = (isAllowed: boolean) => {
+    if (isAllowed || isOver) return !isOver;
+    isOver = true;
+    onExceeded();
+    // What was read already is still taken apart: ten thousand frames, which nobody is to hear of any more.
+    for (const event of ['message', 'ping', 'pong']) webSocket.removeAllListeners(event);
+    webSocket.terminate();
+    return false;
+  };
+  const takeFrame = (data: RawData): boolean => {
+    const length = lengthOf(data);
+    mayRead(-length * wireBytesAByte);
+    return expect(mayFrame(1 - length / paidBytes));
+  };
+  webSocket.on('message', takeFrame);
+  webSocket.on('ping', (data) => {
+    if (takeFrame(data)) webSocket.pong(data);
+  });
+  webSocket.on('pong', takeFrame);
+  socket.on('data', (chunk: Buffer) => expect(mayRead(chunk.length)));
+}
+
+/** Takes what something costs; gives whether there was so much left. What is earned beyond is not kept. */
+export function createToll({ perSecond, burst }: Toll, now: () => number) {
+  let owed = 0;
+  let sinceMs = now();
+  return (cost: number): boolean => {
+    owed = Math.max(0, owed + cost);
+    if (owed <= burst) return true;
+    // The clock is read once a burst.
+    const nowMs = now();
+    owed = Math.max(0, owed - ((nowMs - sinceMs) * perSecond) / 1_000);
+    sinceMs = nowMs;
+    return owed <= burst;
+  };
+}
+
+const lengthOf = (data: RawData): number =>
+  Array.isArray(data) ? data.reduce((sum, { length }) => sum + length, 0) : data.byteLength;

@@ -1,17 +1,31 @@
 import process from 'node:process';
-import type { ConnectorLimits, Tuning } from '../options.ts';
-import type { DevicePorts } from '../ports.ts';
-import type { Connection, Device } from './connection.ts';
-import type { HeldMessages } from './held-messages.ts';
-import type { LargePackets } from './large-packets.ts';
-import { PacketBuffer } from './packet-buffer.ts';
-import type { Asker } from '../../src/lib/fair-turns.ts';
 import { LoopTurns } from '../../src/lib/event-loop.ts';
-import type { RateStore } from '../device/rates.ts';
-import type { RateGate } from './rate-gate.ts';
-import { gateReads, wakeReader, type Read } from './read-gate.ts';
-import type { UnackedRoom } from './unacked.ts';
-import type { Intake } from './intake.ts';
+import type { Asker } from '../../src/lib/fair-queue.ts';
+import { type DeviceRates, lookMs, type RateStore } from '../device/rates.ts';
+import { createLargeRoom } from '../device/uplink.ts';
+import {
+  type ConnectorLimits,
+  type DevicePorts,
+  mostMeasurementBytes,
+  type Tuning,
+} from '../ports.ts';
+import { checkConnect, protocolOf, unspeakable } from './connect-packet.ts';
+import type { AccountConnections, Connection, Device, LargePacket } from './connection.ts';
+import { maxFilterBytes, PacketBuffer, readWholePublish } from './frames.ts';
+import type { UnackedRoom } from './inflight.ts';
+import type { HeldMessages, Publisher } from './publish.ts';
+import { gateReads, type Read, wakeReader } from './read-gate.ts';
+import {
+  checkAck,
+  checkDisconnect,
+  type Checked,
+  checkFilters,
+  connackRefusal,
+  type Frame,
+  frameAt,
+  reason,
+  refused,
+} from './v5.ts';
 
 export type ReaderOptions = {
   presence: DevicePorts['presence'];
@@ -241,3 +255,310 @@ function askerOf({ device, entry, id }: Connection): Asker {
     return { address: `account ${device.account.id}`, who: `${device.identity.deviceId}` };
   return { address: entry.address, who: id };
 }
+
+export type LargePacketsOptions = {
+  limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>;
+  tuning: Pick<Tuning, 'maxLargeBytes' | 'largeTimeoutMs'>;
+  now: () => number;
+};
+
+export type LargePackets = {
+  /** Whether measurements may be larger than other packets. */
+  readonly areTaken: boolean;
+  /**
+   * Of a connection whose large packet is under way, or has just begun: it may have ended. While its body has no room
+   * (`place.isIn`) the connection is not to be read; it is resumed when it has.
+   */
+  follow(connection: Connection): void;
+  forget(connection: Connection): void;
+  bytes(): number;
+};
+
+/**
+ * Messages of measurements that are larger than other packets may be. Each is charged to its account as a whole
+ * before its body is read, and has to be whole in time.
+ */
+export function createLargePackets({ limits, tuning, now }: LargePacketsOptions): LargePackets {
+  const room = createLargeRoom(tuning.maxLargeBytes);
+  const areTaken = mostMeasurementBytes(limits) > limits.maxPacketBytes;
+
+  function begin(connection: Connection, accountId: number): void {
+    const place = room.enter(accountId, connection.scanner.wholeBytes, () => {
+      packet.sinceMs = now();
+      connection.resume();
+    });
+    const packet: LargePacket = { place, sinceMs: place.isIn ? now() : Infinity };
+    connection.large = packet;
+  }
+
+  function forget(connection: Connection): void {
+    const { large } = connection;
+    connection.large = null;
+    large?.place.leave();
+  }
+
+  return {
+    areTaken,
+
+    follow(connection) {
+      const { scanner, device } = connection;
+      if (connection.large && (!scanner.isLarge || scanner.beganLarge)) forget(connection);
+      if (scanner.beganLarge && device) begin(connection, device.identity.accountId);
+    },
+
+    forget,
+    bytes: room.bytes,
+  };
+}
+
+/** Whether it took so long to become whole that its room is needed for others. */
+export const isTooSlow = (
+  { large }: Pick<Connection, 'large'>,
+  { largeTimeoutMs }: Pick<Tuning, 'largeTimeoutMs'>,
+  nowMs: number,
+): boolean => large !== null && nowMs - large.sinceMs > largeTimeoutMs;
+
+export type RateGateOptions = {
+  rateStore: RateStore;
+  now: () => number;
+};
+
+export type RateGate = ReturnType<typeof createRateGate>;
+
+/** So many devices that wait are asked about at once: with all of them, asking would cost more than it brings. */
+const mostLooks = 200;
+
+/**
+ * Whose connections are not read for a while: a device's that is beyond its rates and may not catch up; and an
+ * account's that is beyond its measurements a second while messages of other accounts wait for their turn. While
+ * nobody else waits an account may send as much as it can.
+ */
+export function createRateGate({ rateStore, now }: RateGateOptions) {
+  /** Devices that wait, and may go on before their time where nobody else wants the machine. */
+  const hopeful = new Set<Device>();
+  let looking: NodeJS.Timeout | null = null;
+
+  function isPaused(device: Device): boolean {
+    if (device.timer) return true;
+    const waitMs = waitOrGoOn(device);
+    if (waitMs === 0) return false;
+    rateStore.countWait();
+    device.timer = setTimeout(() => goOn(device), waitMs);
+    if (rateStore.canCatchUp) {
+      hopeful.add(device);
+      looking ??= setInterval(look, lookMs);
+    }
+    return true;
+  }
+
+  /** In how many ms it may be read; 0: now, where need be beyond its rates. */
+  function waitOrGoOn({ rates }: Device): number {
+    const othersMs = rateStore.othersWaitMs(rates);
+    const waitMs = rateStore.waitMs(rates);
+    return waitMs > 0 && rateStore.letGoOn(rates) ? othersMs : Math.max(othersMs, waitMs);
+  }
+
+  function look(): void {
+    let looks = Math.min(hopeful.size, mostLooks);
+    for (const device of hopeful) {
+      if (looks-- === 0) break;
+      // Behind those that were not asked about.
+      hopeful.delete(device);
+      if (waitOrGoOn(device) === 0) goOn(device);
+      else hopeful.add(device);
+    }
+    endLooking();
+  }
+
+  function goOn(device: Device): void {
+    stopWaiting(device);
+    for (const connection of device.connections) connection.resume();
+  }
+
+  function stopWaiting(device: Device): void {
+    if (device.timer) clearTimeout(device.timer);
+    device.timer = null;
+    hopeful.delete(device);
+    endLooking();
+  }
+
+  function endLooking(): void {
+    if (!looking || hopeful.size > 0) return;
+    clearInterval(looking);
+    looking = null;
+  }
+
+  function wait(account: AccountConnections, rates: Device['rates']['account']): void {
+    if (account.timer) return;
+    const waitMs = rates.measurements.waitMs(rates.rate, now());
+    account.timer = setTimeout(() => resumePaused(account, rates), Math.min(lookMs, waitMs));
+  }
+
+  function resumePaused(account: AccountConnections, rates: Device['rates']['account']): void {
+    account.timer = null;
+    for (const connection of account.paused) {
+      if (rateStore.isBeyond(rates)) return wait(account, rates);
+      account.paused.delete(connection);
+      connection.resume();
+    }
+  }
+
+  return {
+    /** Whether the connection may not be read now; it is resumed when it may. */
+    mustWait(connection: Connection, device: Device): boolean {
+      if (!device.timer && areWithin(device.rates)) return false;
+      if (isPaused(device)) return true;
+      const { account, rates } = device;
+      if (!rateStore.isBeyond(rates.account)) return false;
+      account.paused.add(connection);
+      wait(account, rates.account);
+      return true;
+    },
+
+    forget(connection: Connection): void {
+      const { device } = connection;
+      if (device?.timer && device.connections.length === 0) stopWaiting(device);
+      const account = device?.account;
+      if (!account?.paused.delete(connection) || account.paused.size > 0 || !account.timer) return;
+      clearTimeout(account.timer);
+      account.timer = null;
+    },
+  };
+}
+
+/** Nearly all, so that it is asked first, and without a look at the clock: buckets only fill by themselves. */
+function areWithin({ messages, measurements, others, account }: DeviceRates): boolean {
+  const ofDevice = messages.tokens > 0 && measurements.tokens > 0 && others.tokens > 0;
+  return ofDevice && account.measurements.tokens > 0;
+}
+
+export type IntakeDeps = {
+  limits: Pick<ConnectorLimits, 'maxSubscriptions' | 'maxTopicLevels'>;
+  publisher: Pick<Publisher, 'acceptLeading' | 'accept'>;
+  rateStore: Pick<RateStore, 'takeItems'>;
+};
+
+/** So many bytes of properties count as a measurement: they take about as long to be looked at. */
+const bytesCountedAsMeasurement = 100;
+
+/** The highest version of MQTT there is. */
+const newest = 5;
+
+/**
+ * Takes whole packets, of MQTT 3.1.1 and 5 alike. They are checked here, byte by byte, before aedes sees them: it is
+ * given the same packets without properties, and no PUBLISH. So both versions keep to the same rules, what a stranger
+ * writes into properties reaches no parser that builds objects of it, and a client of MQTT 5 is told why it is closed.
+ */
+export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
+  const filterLimits = {
+    maxFilterBytes: maxFilterBytes(limits.maxSubscriptions),
+    maxTopicLevels: limits.maxTopicLevels,
+  };
+
+  /** What aedes gets of a whole CONNECT, of whatever version; null: it was refused. */
+  function takeConnect(connection: Connection, bytes: Buffer): Buffer | null {
+    const frame = frameAt(bytes, 0);
+    const { name = '', version = 0 } = protocolOf(bytes, frame) ?? {};
+    // Also one that has the highest bit set, which bridges between brokers use.
+    if (name === 'MQTT' && version > newest) {
+      connection.refusal = 'protocol-version';
+      refuse(connection, reason.unsupportedVersion);
+      return null;
+    }
+    const isV5 = name === 'MQTT' && version === newest;
+    const isV3 = version === 3 || (name === 'MQTT' && version === 4);
+    // No protocol that is spoken here, which aedes answers.
+    if (!isV5 && !isV3) return bytes;
+    const { fault, bytes: stripped, session } = checkConnect(bytes, frame, isV5);
+    if (stripped === null) {
+      if (isV5) refuse(connection, fault);
+      else refuseInSilence(connection);
+      return null;
+    }
+    if (!isV5) return stripped;
+    connection.v5 = session;
+    connection.scanner.isV5 = true;
+    return stripped;
+  }
+
+  /** [MQTT-3.1.4-1] */
+  function refuseInSilence(connection: Connection): void {
+    connection.refusal ??= 'malformed';
+    connection.close('malformed');
+  }
+
+  function refuse(connection: Connection, code: number): void {
+    // No packet is small enough for it. [MQTT-3.1.2-24]
+    if (code === unspeakable) return refuseInSilence(connection);
+    connection.refusal ??= 'malformed';
+    connection.leave('malformed', connackRefusal(code));
+  }
+
+  /** Takes whole packets; gives what aedes is to read of them. */
+  function takePackets(connection: Connection, whole: Buffer): Buffer | null {
+    // Nearly all: without an object for each part of a packet.
+    const bytes = publisher.acceptLeading(connection, whole);
+    if (bytes === null) return null;
+    const rest: Buffer[] = [];
+    for (let at = 0; at < bytes.length && !connection.isBroken;) {
+      const frame = frameAt(bytes, at);
+      if (frame.type === 3) publishOne(connection, bytes, frame);
+      else {
+        const checked = check(connection, bytes, frame, at);
+        if (checked.fault) connection.breakOff('malformed', checked.fault);
+        else if (checked.bytes) rest.push(checked.bytes);
+      }
+      at = frame.end;
+    }
+    if (rest.length === 0) return null;
+    return rest.length === 1 ? (rest[0] as Buffer) : Buffer.concat(rest);
+  }
+
+  function publishOne(connection: Connection, bytes: Buffer, frame: Frame): void {
+    const message = readWholePublish(bytes, frame, connection.v5 !== null);
+    if (message.propertyBytes >= bytesCountedAsMeasurement)
+      charge(connection, Math.floor(message.propertyBytes / bytesCountedAsMeasurement));
+    if (message.fault) connection.breakOff('malformed', message.fault);
+    else if (levelsOf(message.topic) > limits.maxTopicLevels)
+      connection.breakOff('malformed', reason.topicInvalid);
+    else publisher.accept(connection, message);
+  }
+
+  function charge({ device, heardMs }: Connection, units: number): void {
+    if (!device) return;
+    rateStore.takeItems(device.rates, units, heardMs);
+  }
+
+  function check({ v5 }: Connection, bytes: Buffer, frame: Frame, at: number): Checked {
+    switch (frame.type) {
+      case 4:
+      case 5:
+      case 6:
+      case 7:
+        return checkAck(bytes, frame);
+      case 8:
+      case 10:
+        return checkFilters(bytes, frame, filterLimits, v5 !== null);
+      case 12:
+        // [MQTT-2.1.3-1]
+        if (frame.flags !== 0) return refused(reason.malformed);
+        return { fault: 0, bytes: bytes.subarray(at, frame.end) };
+      case 14:
+        return checkDisconnect(bytes, frame, v5?.expirySeconds ?? 0);
+      // The frame scanner lets no other type pass.
+      default:
+        return refused(reason.protocolError);
+    }
+  }
+
+  return { takeConnect, takePackets };
+}
+
+/** Without an array for each message. */
+function levelsOf(topic: string): number {
+  let levels = 1;
+  for (let at = topic.indexOf('/'); at >= 0; at = topic.indexOf('/', at + 1)) levels += 1;
+  return levels;
+}
+
+export type Intake = ReturnType<typeof createIntake>;

@@ -2,21 +2,63 @@ import { randomUUID } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { SharedRates } from '../device/rates.ts';
-import type { ConnectorOptions } from '../options.ts';
-import type { ConnectorPorts } from '../ports.ts';
-import { createAdmission, type Admission } from './admission.ts';
+import type { ByteRoom } from '../../src/lib/byte-room.ts';
+import { inTurns, nextTurn } from '../../src/lib/event-loop.ts';
+import { waitUntil } from '../../src/lib/wait.ts';
+import { createDownlinkRoom } from '../device/downlinks.ts';
+import { createRateStore, type RateStore, type SharedRates } from '../device/rates.ts';
+import { createForeignTopicLog, createRefusedLoginLog } from '../device/refused-logins.ts';
+import {
+  type ConnectorOptions,
+  type ConnectorPorts,
+  defaultTuning,
+  isUnavailableError,
+  type Log,
+  type Observer,
+  type Tuning,
+} from '../ports.ts';
+import { type Admission, createAdmission } from './admission.ts';
 import { DeviceAedes } from './aedes.ts';
-import { listenToBus } from './bus-events.ts';
-import { acknowledge, authorizeForward } from './deliver.ts';
-import { drain } from './drain.ts';
-import { createConnections } from './lifecycle.ts';
-import { createWebSocketListener, listenTcp, listenTls } from './listeners.ts';
-import type { Listener, ListenerDeps } from './listeners.ts';
-import { createParts, type Parts } from './parts.ts';
-import { createTrust } from './proxy-protocol.ts';
-import { tellOfUnacknowledged } from './excess.ts';
-import { startTimeouts } from './timeouts.ts';
+import { type Authenticator, createAuthenticator } from './connect.ts';
+import type { Connection } from './connection.ts';
+import {
+  type Acknowledger,
+  createAcknowledger,
+  createUnackedRoom,
+  type UnackedRoom,
+} from './inflight.ts';
+import { createConnections, startTimeouts } from './lifecycle.ts';
+import {
+  createTrust,
+  createWebSocketListener,
+  type Listener,
+  type ListenerDeps,
+  listenTcp,
+  listenTls,
+} from './listeners.ts';
+import {
+  createHeldMessages,
+  createPassOn,
+  createPublisher,
+  type HeldMessages,
+  type Publisher,
+} from './publish.ts';
+import {
+  createIntake,
+  createLargePackets,
+  createRateGate,
+  createReader,
+  type Reader,
+} from './read.ts';
+import {
+  createRegistry,
+  type Registry,
+  tellOfForeignTopic,
+  tellOfTakeovers,
+  tellOfTooLarge,
+  tellOfUnacknowledged,
+} from './sessions.ts';
+import { acknowledge, authorizeForward, createSubscriber, type Subscriber } from './subscribe.ts';
 
 type ConnectorSnapshot = {
   connections: number;
@@ -175,3 +217,279 @@ const snapshotOf = (
   unackedBytes: room.bytes(),
   midwayBytes: reader.midwayBytes(),
 });
+
+/** What devices' packets pass, and what is known of their connections: of one connector, and without its sockets. */
+export type Parts = {
+  tuning: Tuning;
+  observe: Observer;
+  registry: Registry;
+  room: UnackedRoom;
+  holding: HeldMessages;
+  acknowledger: Acknowledger;
+  publisher: Publisher;
+  reader: Reader;
+  authenticator: Authenticator;
+  subscriber: Subscriber;
+  /** Of what is on its way to devices. */
+  downlinkRoom: ByteRoom;
+};
+
+type Common = {
+  options: ConnectorOptions;
+  ports: ConnectorPorts;
+  tuning: Tuning;
+  observe: Observer;
+  registry: Registry;
+};
+
+const silent: Observer = {
+  connected() {},
+  refused() {},
+  disconnected() {},
+  message() {},
+  acknowledged() {},
+};
+
+/** Makes them, and starts nothing. */
+export function createParts(options: ConnectorOptions & SharedRates, ports: ConnectorPorts): Parts {
+  const { limits, now } = options;
+  const tuning = { ...defaultTuning, ...options.tuning };
+  const observe = { ...silent, ...options.observe };
+  const rateStore = options.rateStore ?? createRateStore({ ports, limits, now });
+  const { maxConnectionsPerDevice } = limits;
+  const connectRate = { perSecond: limits.reconnectsPerSecond, burst: limits.reconnectsBurst };
+  const registry: Registry = createRegistry({
+    rateStore,
+    connectRate,
+    maxConnectionsPerDevice,
+    ports,
+    now,
+    onTakeovers: (identity) => tellOfTakeovers(ports, registry, identity),
+  });
+  const common: Common = { options, ports, tuning, observe, registry };
+  return {
+    tuning,
+    observe,
+    registry,
+    ...createUplinkParts({ ...common, rateStore }),
+    ...createSessionParts(common),
+  };
+}
+
+/** What messages pass from the socket to ingest, and back to their acknowledgement. */
+function createUplinkParts({
+  options,
+  ports,
+  tuning,
+  observe,
+  rateStore,
+}: Omit<Common, 'registry'> & { rateStore: RateStore }): Pick<
+  Parts,
+  'room' | 'holding' | 'acknowledger' | 'publisher' | 'reader'
+> {
+  const { limits, log, now } = options;
+  const { clock, holds, presence } = ports;
+  const room = createUnackedRoom(tuning.maxUnackedTotalBytes);
+  const passOn = createPassOn({ ports, rateStore, limits, observe, now });
+  const holding = createHeldMessages({ holds, tuning, clock, now, room, passOn });
+  const acknowledger = createAcknowledger({ ports, holding, observe, log, now });
+  const logForeignTopic = createForeignTopicLog(log, now);
+  const publisher = createPublisher({
+    clock,
+    room,
+    acknowledger,
+    holding,
+    passOn,
+    tuning,
+    now,
+    onForeignTopic(device, message) {
+      tellOfForeignTopic(ports, device, message);
+      logForeignTopic(device.identity.uuid, message.topic);
+    },
+  });
+  const reader = createReader({
+    presence,
+    limits,
+    tuning,
+    rateStore,
+    now,
+    room,
+    large: createLargePackets({ limits, tuning, now }),
+    rateGate: createRateGate({ rateStore, now }),
+    holding,
+    intake: createIntake({ limits, publisher, rateStore }),
+    wasRead: acknowledger.wasRead,
+  });
+  return { room, holding, acknowledger, publisher, reader };
+}
+
+/** What lets devices in, and sends them what is for them. */
+function createSessionParts({
+  options: { limits, log, now },
+  ports,
+  tuning,
+  registry,
+}: Common): Pick<Parts, 'authenticator' | 'subscriber' | 'downlinkRoom'> {
+  const logRefused = createRefusedLoginLog(log, now, 'mqtt');
+  const { maxUnackedMessages } = tuning;
+  const authenticator = createAuthenticator({
+    ports,
+    registry,
+    limits,
+    maxUnackedMessages,
+    log,
+    logRefused,
+  });
+  const downlinkRoom = createDownlinkRoom(tuning.maxDownlinkBytes);
+  const downlinkDeps = {
+    ports,
+    log,
+    maxQueued: tuning.maxQueuedDownlinks,
+    room: downlinkRoom,
+  };
+  const subscriber = createSubscriber(limits, downlinkDeps, {
+    now,
+    clock: ports.clock,
+    onTooLarge: ({ identity }, packet) => tellOfTooLarge(ports, registry, identity, packet),
+  });
+  return { authenticator, subscriber, downlinkRoom };
+}
+
+export type BusEventDeps = {
+  ports: ConnectorPorts;
+  registry: Registry;
+  /** Access of this device (without one: of any) changed while it may be about to be let in. */
+  doubt: (uuid?: string) => void;
+  log: Log;
+};
+
+const recheckIntervalMs = 500;
+/** Connections that are closed before others have their turn. */
+const closedInTurn = 100;
+
+/** What other parts of the installation tell this connector. Returns what ends the listening. */
+export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () => void {
+  /** Connections whose access could not be looked at yet. */
+  const unsure = new Set<Connection>();
+  let isChecking = false;
+
+  async function recheck(): Promise<void> {
+    if (isChecking) return;
+    isChecking = true;
+    for (const connection of unsure) {
+      unsure.delete(connection);
+      try {
+        await endLostAccess([connection], ports);
+      } catch (error) {
+        unsure.add(connection);
+        if (isUnavailableError(error)) break;
+        log.error(
+          { event: 'access.unchecked', err: error },
+          'Whether devices may stay connected could not be checked; it is tried again.',
+        );
+        break;
+      }
+    }
+    isChecking = false;
+  }
+
+  function suspect(connections: Iterable<Connection>): void {
+    for (const connection of connections) if (connection.device) unsure.add(connection);
+    void recheck();
+  }
+
+  /** Without a look at each device: there may be ten thousand. */
+  async function shutOut(accountId: number): Promise<void> {
+    doubt();
+    let closed = 0;
+    for (const connection of registry.connections) {
+      if (connection.device?.identity.accountId !== accountId) continue;
+      connection.close('access-ended');
+      closed += 1;
+      if (closed % closedInTurn === 0) await nextTurn();
+    }
+  }
+
+  const timer = setInterval(() => void recheck(), recheckIntervalMs);
+  const { bus } = ports;
+  const ends = [
+    ports.onAccountDisabled((accountId) => void shutOut(accountId)),
+    bus.subscribe('device', ({ uuid, push }) => {
+      if (!push) return;
+      for (const connection of registry.listConnectionsOf(uuid)) connection.downlinks?.due(push);
+    }),
+    bus.subscribe('down', ({ uuid, message }) => {
+      for (const connection of registry.listConnectionsOf(uuid))
+        connection.downlinks?.push(message);
+    }),
+    bus.subscribe('access', ({ uuid }) => {
+      doubt(uuid);
+      suspect(registry.listConnectionsOf(uuid));
+    }),
+    bus.subscribe('session', ({ uuid, clientId, connection }) =>
+      registry.closeSessionsBut(uuid, clientId, connection),
+    ),
+    bus.subscribe('resync', () => {
+      suspect(registry.connections);
+      void inTurns(registry.connections, ({ downlinks }) => {
+        downlinks?.due('profile');
+        downlinks?.due('configuration');
+        downlinks?.due('display');
+      }).catch((error: unknown) =>
+        log.error(
+          { event: 'downlink.unread', err: error },
+          'What is due for the connected devices could not be read.',
+        ),
+      );
+    }),
+  ];
+  return () => {
+    clearInterval(timer);
+    for (const end of ends) end();
+  };
+}
+
+/** Ends live connections whose device, token or account is gone. `access` costs no query here. */
+async function endLostAccess(
+  connections: Connection[],
+  ports: Pick<ConnectorPorts, 'isStillAllowed'>,
+): Promise<void> {
+  for (const connection of connections) {
+    const { device, credentials } = connection;
+    if (!device || !credentials) continue;
+    if (!(await ports.isStillAllowed(device.identity, credentials)))
+      connection.close('access-ended');
+  }
+}
+
+/** Time for the last acknowledgements to leave, at most: half of a short drain. */
+const longestFlushMs = 1_000;
+
+type DrainDeps = {
+  registry: Registry;
+  reader: Reader;
+  room: UnackedRoom;
+  acknowledger: Acknowledger;
+};
+
+/**
+ * Reads no more, waits for what is under way to be stored and acknowledged, and closes, all within
+ * `drainMs`. What was not stored in time is not acknowledged: what need not be stored twice is left to the store, which
+ * stops later. The service goes away, not the devices: no will is published.
+ */
+export async function drain({ registry, reader, room, acknowledger }: DrainDeps, drainMs: number) {
+  const flushMs = Math.min(longestFlushMs, drainMs / 2);
+  reader.stop();
+  acknowledger.readsEnd(registry.connections);
+  await waitUntil(() => room.bytes() === 0, drainMs - flushMs);
+  acknowledger.readsEnd(registry.connections);
+  await inTurns(registry.connections, (connection) => {
+    // Says good-bye.
+    if (connection.v5) connection.close('shutdown');
+    connection.ending ??= 'shutdown';
+    acknowledger.withdraw(connection);
+    connection.socket.end(() => connection.socket.destroy());
+  });
+  await waitUntil(() => registry.connections.size === 0, flushMs);
+  await inTurns(registry.connections, (connection) => connection.close('shutdown'));
+}

@@ -1,14 +1,422 @@
-import type { Actor } from '../audit/entry.ts';
+import { type Actor, type DoneBy, insertEntry } from '../audit/audit.ts';
 import type { RefusalLog } from '../audit/refusals.ts';
 import type { Database } from '../db/database.ts';
+import { kindOf } from '../db/errors.ts';
+import { giveWay, haltIngest } from '../db/locks.ts';
+import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { type AccountRow, findAccountByEmail } from './find-account.ts';
-import { type LoginThrottle, turnOf } from './login-limits.ts';
-import { insertLogin } from './login-queries.ts';
-import type { CountLogin } from './login-rates.ts';
-import type { Passwords } from './passwords.ts';
-import { updatePassword } from './queries.ts';
-import type { AccountLogin } from './schema.ts';
+import { readLinkClaim } from '../lib/crypto.ts';
+import type { Asker } from '../lib/fair-queue.ts';
+import { lockUsage } from '../quotas/quotas.ts';
+import type { Sessions } from '../sessions/sessions.ts';
+import {
+  type CountLinkMail,
+  type CountLogin,
+  type CountRegistration,
+  type LoginThrottle,
+  turnOf,
+  turnOfAccount,
+} from './login-limits.ts';
+import { isResetToken, linkLifetimeMs, readEmailToken } from './mailer.ts';
+import type { FairQueue, Passwords } from './passwords.ts';
+import {
+  type AccountRow,
+  dropEmailChange,
+  type EmailChangeRow,
+  findAccount,
+  findAccountByEmail,
+  findEmailChange,
+  getAccount,
+  insertAccount,
+  insertAccountEvent,
+  insertLogin,
+  insertMail,
+  isEmailTaken,
+  mayAskForEmail,
+  queueLinkMail,
+  saveEmailChange,
+  takeEmailChange,
+  updateEmail,
+  updatePassword,
+} from './queries.ts';
+import type { AccountLogin, NewCredentials } from './schema.ts';
+
+export type RegisterAccountDeps = { db: Database; passwords: Passwords };
+
+/**
+ * Specification 4.2, Register New Account; `maySendSms`: the operator makes it, and SMS are sent for it.
+ * Throws `conflict` when the e-mail address is taken.
+ */
+export async function registerAccount(
+  { db, passwords }: RegisterAccountDeps,
+  { email, password, address }: NewCredentials & { address: string },
+  { actor, ts, maySendSms }: DoneBy & { maySendSms?: boolean },
+): Promise<AccountRow> {
+  const passwordHash = await passwords.hash(password, turnOf(email, address));
+  return db.transaction(async (tx) => {
+    const account = await insertAccount(tx, { email, passwordHash, maySendSms });
+    if (!account)
+      throw new DomainError('conflict', 'There is an account with this e-mail address.');
+    await insertAccountEvent(tx, account.accountId, 'register', ts);
+    await insertEntry(tx, account.accountId, { kind: 'registered', actor, ts });
+    return account;
+  });
+}
+
+/**
+ * Sends a link to the new address; nothing changes before it is confirmed there. Throws `forbidden` for a
+ * wrong password. Whether another account has the address is not said: no mail is sent then.
+ */
+export async function askForEmailChange(
+  deps: AccountsDeps,
+  { accountId, password, email }: { accountId: number; password: string; email: string },
+  by: DoneBy,
+): Promise<void> {
+  needMail(deps);
+  const address = by.actor.address ?? '';
+  const account = await getAccount(deps.db, accountId);
+  const turn = turnOf(account.email, address);
+  const check = () => deps.throttle.check(account.email, address);
+  if (!(await deps.passwords.verify(account.passwordHash, password, turn, check))) {
+    await deps.throttle.countFailure(account.email, address);
+    deps.refusals.note(accountId, 'email-change-refused', by.actor);
+    throw new DomainError('forbidden', 'The password is wrong.');
+  }
+  await deps.countLinkMail('confirm-email', address);
+  const mail = { kind: 'confirm-email', accountId, recipient: email, address, ts: by.ts } as const;
+  await deps.db.transaction(async (tx) => {
+    await lockAccount(tx, accountId);
+    if (!(await mayAskForEmail(tx, accountId, by.ts))) throw tooManyAddresses();
+    await saveEmailChange(tx, { accountId, email, expiresTs: by.ts + linkLifetimeMs });
+    await queueLinkMail(tx, mail);
+    await insertEntry(tx, accountId, { kind: 'email-change-asked', ...by, details: { email } });
+  });
+}
+
+function tooManyAddresses(): DomainError {
+  return new DomainError('too-many-requests', 'Too many addresses were asked for: wait an hour.', {
+    retryAfterSeconds: 3_600,
+  });
+}
+
+/** The change that a link is for; null where the link is not valid. Uses nothing up. */
+export async function findLinkedChange(
+  { db, linkKeys }: Pick<AccountsDeps, 'db' | 'linkKeys'>,
+  token: string,
+  nowMs: number,
+): Promise<EmailChangeRow | null> {
+  const uuid = readEmailToken(linkKeys, token, nowMs);
+  return uuid === null ? null : findEmailChange(db, { uuid });
+}
+
+/**
+ * Gives the account its new address, once, ends all its sessions and tells the old address. Null where the
+ * link is not valid, or another account has the address by now.
+ */
+export async function confirmEmailChange(
+  deps: Pick<AccountsDeps, 'db' | 'linkKeys' | 'inTurn' | 'revokeSessions'>,
+  token: string,
+  by: DoneBy,
+): Promise<string | null> {
+  const change = await findLinkedChange(deps, token, by.ts);
+  if (!change) return null;
+  const { accountId, email, uuid } = change;
+  const confirm = () =>
+    deps.db.transaction(async (tx) => {
+      await lockAccount(tx, accountId);
+      const account = await findAccount(tx, { accountId });
+      if (!account || account.isDisabled || !(await takeEmailChange(tx, uuid))) return null;
+      if (await isEmailTaken(tx, accountId, email)) return null;
+      await updateEmail(tx, accountId, email);
+      const details = { email, before: account.email };
+      await insertEntry(tx, accountId, { kind: 'email-changed', ...by, details });
+      const { address } = by.actor;
+      const told = { kind: 'email-changed', accountId, recipient: account.email } as const;
+      await insertMail(tx, { ...told, address, ts: by.ts });
+      await deps.revokeSessions(accountId);
+      return email;
+    });
+  const turn = turnOfAccount(accountId, by.actor.address);
+  return deps.inTurn(turn, confirm).catch((error: unknown) => {
+    // Somebody registered with it at this moment.
+    if (kindOf(error) === 'unique') return null;
+    throw error;
+  });
+}
+
+type LinkDeps = Pick<AccountsDeps, 'linkKeys' | 'hasMail'> & { db: Database };
+type ResetDeps = LinkDeps &
+  Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'inTurn' | 'revokeSessions'>;
+
+/** Throws `unavailable` where no mail can be sent. */
+export function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
+  if (hasMail) return;
+  throw new DomainError(
+    'unavailable',
+    'This service sends no mail: the operator sets SMTP_URL, or makes a link with ' +
+      '"npm run account -- reset-link EMAIL".',
+    { retryAfterSeconds: 3_600 },
+  );
+}
+
+/**
+ * Queues a mail with a link to set a new password. Nobody has looked whether there is such an account when
+ * this returns, so neither answer nor time tells it.
+ */
+export async function askForReset(
+  deps: LinkDeps & Pick<AccountsDeps, 'countLogin' | 'countLinkMail'>,
+  { email, address }: { email: string; address: string },
+  ts: number,
+): Promise<void> {
+  needMail(deps);
+  await deps.countLogin(email, address);
+  await deps.countLinkMail('reset', address);
+  const mail = { kind: 'reset', accountId: null, recipient: email, address, ts } as const;
+  await deps.db.transaction((tx) => queueLinkMail(tx, mail));
+}
+
+/** The account that a link may set a password of, now; null where the link is not valid. Uses nothing up. */
+export async function findResetOwner(
+  { db, linkKeys }: Pick<LinkDeps, 'db' | 'linkKeys'>,
+  token: string,
+  nowMs: number,
+): Promise<AccountRow | null> {
+  const claim = readLinkClaim(token, nowMs, linkLifetimeMs);
+  const account = claim && (await findAccount(db, { uuid: claim.uuid }));
+  return account && isUsable(account, linkKeys, token) ? account : null;
+}
+
+/**
+ * Sets a new password by a link, once, and ends all sessions. False where the link is not valid, or was
+ * used meanwhile. Nothing changes (`unavailable`) while the session store is away.
+ */
+export async function resetPassword(
+  deps: ResetDeps,
+  { token, password, address }: { token: string; password: string; address: string },
+  by: DoneBy,
+): Promise<boolean> {
+  // Before anything is looked up: tokens can be guessed at as passwords can.
+  await deps.countLogin('', address);
+  const owner = await findResetOwner(deps, token, by.ts);
+  if (!owner) return false;
+  const { accountId, email } = owner;
+  const newHash = await deps.passwords.hash(password, turnOf(email, address));
+  const isSet = await deps.inTurn(turnOfAccount(accountId, address), () =>
+    deps.db.transaction(async (tx) => {
+      await lockAccount(tx, accountId);
+      // As it is now: another link may have been used while this password was hashed.
+      const account = await findAccount(tx, { accountId });
+      if (!account || !isUsable(account, deps.linkKeys, token)) return false;
+      await updatePassword(tx, { accountId, oldHash: account.passwordHash, newHash });
+      await dropEmailChange(tx, accountId);
+      await insertEntry(tx, accountId, { kind: 'password-reset', ...by });
+      const told = {
+        kind: 'password-reset',
+        accountId,
+        recipient: email,
+        address,
+        ts: by.ts,
+      } as const;
+      if (deps.hasMail) await insertMail(tx, told);
+      await deps.revokeSessions(accountId);
+      return true;
+    }),
+  );
+  // Who forgot a password has tried some.
+  if (isSet) await deps.throttle.countSuccess(email, address);
+  return isSet;
+}
+
+function isUsable(account: AccountRow, linkKeys: readonly Buffer[], token: string): boolean {
+  return !account.isDisabled && isResetToken(linkKeys, account, token);
+}
+
+export type DeleteAccountDeps = {
+  db: Database;
+  /** A few at a time, in turns: the work inside the transaction may need a second connection. */
+  inTurn: FairQueue;
+  revokeSessions: (accountId: number) => Promise<void>;
+  /** Deletes what of the account names people, as far as one transaction may. */
+  forgetPersons: (tx: Sql, accountId: number) => Promise<void>;
+  /** After the commit: every process is to know it, and what belonged to the account is to be deleted. */
+  onAccountRemoved: (accountId: number) => void;
+};
+
+/**
+ * Specification 4.2, Delete Account: everything bound to it goes. The account is marked, and from the commit on
+ * nobody finds it, nor anything of it; its address is free. Its sessions end before that, so that no token outlives
+ * it; with their store away nothing happens at all (`unavailable`). The rows are then deleted piece by piece, however
+ * many they are (`history/clear-removed.ts`). Throws `unauthenticated` where it was removed before.
+ */
+export async function deleteAccount(
+  deps: DeleteAccountDeps,
+  accountId: number,
+  turn: Asker,
+): Promise<void> {
+  // All of it again where it had to give way: ingest may wait for rows that were deleted here.
+  await deps.inTurn(turn, () =>
+    giveWay((waitMs) =>
+      deps.db.transaction(async (tx) => {
+        await lockAccount(tx, accountId);
+        // Inserts for the account wait for this lock, and then find the account gone.
+        await lockUsage(tx, accountId);
+        await deps.revokeSessions(accountId);
+        await deps.forgetPersons(tx, accountId);
+        await haltIngest(tx, waitMs);
+        await markAccount(tx, accountId);
+      }),
+    ),
+  );
+  deps.onAccountRemoved(accountId);
+}
+
+/** A login that is under way waits, and then finds its account changed or gone. */
+export async function lockAccount(tx: Sql, accountId: number): Promise<void> {
+  await tx.query(
+    `
+      select from account
+      where id = $1
+      for no key update
+    `,
+    [accountId],
+  );
+}
+
+/** Its row names nobody, and nothing finds it by what it was. */
+async function markAccount(tx: Sql, accountId: number): Promise<void> {
+  await tx.query(
+    `
+      with closed as (
+        update account_usage set is_closed = true where account_id = $1
+      )
+      update account
+      set removed_at = now(), disabled_at = coalesce(disabled_at, now()), uuid = gen_random_uuid(),
+        email = '', email_normal = null, password_hash = '', name = null, apn = '[]',
+        may_send_sms = false, time_zone = null, language = null
+      where id = $1
+    `,
+    [accountId],
+  );
+}
+
+export type ChangePasswordDeps = {
+  db: Database;
+  passwords: Passwords;
+  throttle: LoginThrottle;
+  /** A few at a time: the work inside the transaction may need a second connection. */
+  inTurn: FairQueue;
+  revokeSessions: (accountId: number) => Promise<void>;
+  refusals: Pick<RefusalLog, 'note'>;
+};
+
+export type ChangePassword = {
+  accountId: number;
+  oldPassword: string;
+  newPassword: string;
+};
+
+/**
+ * Replaces the password and ends every session of the account. Throws `forbidden` when the old one is
+ * wrong, and changes nothing (`unavailable`) while the session store is away.
+ */
+export async function changePassword(
+  deps: ChangePasswordDeps,
+  { accountId, oldPassword, newPassword }: ChangePassword,
+  by: DoneBy,
+): Promise<void> {
+  const { db, passwords, throttle } = deps;
+  const address = by.actor.address ?? '';
+  const { email, passwordHash: oldHash } = await getAccount(db, accountId);
+  const check = () => throttle.check(email, address);
+  const turn = turnOf(email, address);
+  if (!(await passwords.verify(oldHash, oldPassword, turn, check))) {
+    await throttle.countFailure(email, address);
+    deps.refusals.note(accountId, 'password-change-refused', by.actor);
+    throw wrongPassword();
+  }
+  const newHash = await passwords.hash(newPassword, turn);
+  if (!(await setPassword(deps, { accountId, oldHash, newHash }, by))) throw wrongPassword();
+}
+
+/** False when the password was changed by somebody else meanwhile. */
+export async function setPassword(
+  { db, inTurn, revokeSessions }: Omit<ChangePasswordDeps, 'passwords' | 'throttle' | 'refusals'>,
+  change: { accountId: number; oldHash: string; newHash: string },
+  by: DoneBy,
+): Promise<boolean> {
+  return inTurn(turnOfAccount(change.accountId, by.actor.address), () =>
+    db.transaction(async (tx) => {
+      await lockAccount(tx, change.accountId);
+      if (!(await updatePassword(tx, change))) return false;
+      // Who knew the old password may have asked for it.
+      await dropEmailChange(tx, change.accountId);
+      const entry = { kind: 'password-changed', ...by } as const;
+      await insertEntry(tx, change.accountId, entry);
+      await revokeSessions(change.accountId);
+      return true;
+    }),
+  );
+}
+
+function wrongPassword(): DomainError {
+  return new DomainError('forbidden', 'The old password is wrong.');
+}
+
+export type AccountsOptions = {
+  db: Database;
+  sessions: Sessions;
+  passwords: Passwords;
+  throttle: LoginThrottle;
+  countLogin: CountLogin;
+  /** Where refused logins are written down. */
+  refusals: Pick<RefusalLog, 'note'>;
+  /** How long a refused login (429, 503) waits for its answer; 1,000. */
+  refusalPauseMs?: number | undefined;
+  /** false: accounts are made by an administrator, from the command line. */
+  openRegistration: boolean;
+  countRegistration: CountRegistration;
+  countLinkMail: CountLinkMail;
+  forgetPersons: DeleteAccountDeps['forgetPersons'];
+  onAccountRemoved: DeleteAccountDeps['onAccountRemoved'];
+  /** The account's push tokens are others than before; told within the transaction that changes them. */
+  onPushTokens?: (tx: Sql, accountId: number, nowMs: number) => Promise<void>;
+  /** The quota `pushTokens`. */
+  pushTokensOf: (accountId: number) => number;
+  /** What links in mails are signed with, newest first. */
+  linkKeys: readonly Buffer[];
+  /** Whether mails can be sent; what only they can do is refused otherwise. */
+  hasMail: boolean;
+  /** Whether the console is served: pages then lead on to it. */
+  hasConsole?: boolean;
+};
+
+export type AccountsDeps = AccountsOptions & {
+  /** For what ends all sessions of an account: a few at a time, in turns of addresses and accounts. */
+  inTurn: FairQueue;
+  revokeSession: Sessions['revoke'];
+  revokeSessions: Sessions['revokeAll'];
+};
+
+export type EndSessionDeps = {
+  db: Sql;
+  revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
+};
+
+/**
+ * Ends a session, and writes down who did. Throws `not-found` where the account has no such session. Where
+ * sessions are kept in Redis there is no transaction for both: what is said is never more than was done.
+ */
+export async function endSession(
+  { db, revokeSession }: EndSessionDeps,
+  accountId: number,
+  id: string,
+  by: DoneBy,
+): Promise<void> {
+  if (!(await revokeSession(accountId, id)))
+    throw new DomainError('not-found', 'There is no such session.');
+  const details = { session: id, reason: 'asked' };
+  await insertEntry(db, accountId, { kind: 'session-ended', ...by, details });
+}
 
 /** Characters of it that are kept: browsers' have about 120. */
 const maxUserAgent = 256;
@@ -58,7 +466,7 @@ export async function logIn<S extends { sessionId: string }>(
   const userAgent = login.userAgent.slice(0, maxUserAgent);
   if (!(await insertLogin(deps.db, account, { ts, sessionId, address, userAgent }))) {
     await deps.revokeSession(accountId, sessionId);
-    throw wrong();
+    throw wrongLogin();
   }
   return { ...session, accountId, accountUuid };
 }
@@ -77,7 +485,7 @@ export async function verifyCredentials(
   await check();
   await countLogin(email, address);
   // For every account alike, so that the time of the answer tells nothing.
-  if (isTooLong(login)) throw wrong();
+  if (isTooLong(login)) throw wrongLogin();
   const account = await findAccountByEmail(db, email);
   const hash = account?.passwordHash ?? null;
   // Checked again before the hash: logins that were queued together must not all pass.
@@ -86,7 +494,7 @@ export async function verifyCredentials(
   if (match === null || !account) {
     await throttle.countFailure(email, address);
     if (account) refusals.note(account.accountId, 'login-refused', nobodyAt(address));
-    throw wrong();
+    throw wrongLogin();
   }
   await throttle.countSuccess(email, address);
   if (account.isDisabled) {
@@ -110,6 +518,6 @@ function isTooLong({ email, password }: AccountLogin): boolean {
   return email.length > 1_024 || password.length > 1_024;
 }
 
-function wrong(): DomainError {
+function wrongLogin(): DomainError {
   return new DomainError('unauthenticated', 'The e-mail address or the password is wrong.');
 }

@@ -1,5 +1,7 @@
+import { insertEntry, operator } from '../audit/audit.ts';
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import { listDisabledIds } from './disabled-queries.ts';
+import { lockAccount } from './account.ts';
 
 /** The accounts that the operator has shut out, or that were removed, as this process knows them: half a second late. */
 export type DisabledAccounts = {
@@ -83,4 +85,68 @@ export async function startDisabledAccounts(
       await reading;
     },
   };
+}
+
+export async function listDisabledIds(sql: Sql): Promise<number[]> {
+  const { rows } = await sql.query<{ id: number }>({
+    name: 'disabled-accounts',
+    text: 'select id from account where disabled_at is not null',
+    values: [],
+  });
+  return rows.map(({ id }) => id);
+}
+
+/** False when it was so before. `disabledTs` in ms; null lets the account in again. */
+export async function setDisabled(
+  sql: Sql,
+  accountId: number,
+  disabledTs: number | null,
+): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    `
+      update account
+      set disabled_at = ms_to_timestamp($2)
+      where id = $1 and (disabled_at is null) <> ($2::bigint is null)
+    `,
+    [accountId, disabledTs],
+  );
+  return rowCount === 1;
+}
+
+export type DisableAccountDeps = {
+  db: Database;
+  revokeSessions: (accountId: number) => Promise<void>;
+};
+
+/**
+ * Shuts an account out: its sessions end with the commit, its devices within a second of it, when the
+ * processes have seen it. Nothing is deleted. With the session store away nothing happens
+ * (`unavailable`). False when it was disabled before; what may have begun meanwhile ends all the same.
+ */
+export async function disableAccount(
+  { db, revokeSessions }: DisableAccountDeps,
+  accountId: number,
+  ts: number,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    // A login that is under way waits, and then finds its account disabled.
+    await lockAccount(tx, accountId);
+    const isNew = await setDisabled(tx, accountId, ts);
+    if (isNew) await insertEntry(tx, accountId, { kind: 'disabled', actor: operator, ts });
+    await revokeSessions(accountId);
+    return isNew;
+  });
+}
+
+/** Lets the account in again: its devices with the tokens that they have. False when it was not disabled. */
+export async function enableAccount(
+  { db }: Pick<DisableAccountDeps, 'db'>,
+  accountId: number,
+  ts: number,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    const isNew = await setDisabled(tx, accountId, null);
+    if (isNew) await insertEntry(tx, accountId, { kind: 'enabled', actor: operator, ts });
+    return isNew;
+  });
 }

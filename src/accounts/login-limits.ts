@@ -1,8 +1,14 @@
-import type { RateLimiterAbstract, RateLimiterRes } from 'rate-limiter-flexible';
-import type { Asker } from '../lib/fair-turns.ts';
-import { network } from '../lib/network.ts';
-import { accountKey } from './email.ts';
-import { type LoginAttempts, memoryLimiters, tooManyRequests } from './limiters.ts';
+import type { Redis } from 'ioredis';
+import {
+  type RateLimiterAbstract,
+  RateLimiterMemory,
+  RateLimiterRedis,
+  RateLimiterRes,
+} from 'rate-limiter-flexible';
+import { DomainError, type RateLimit } from '../errors.ts';
+import { network } from '../lib/address.ts';
+import type { Asker } from '../lib/fair-queue.ts';
+import { accountKey, normalizeEmail } from './queries.ts';
 
 export type ThrottleLimits = {
   /** Failures for one account from one address. */
@@ -81,4 +87,141 @@ export function turnOf(email: string, address: string): Asker {
 /** The turn of an account that is known; `address`: null where nobody's is. */
 export function turnOfAccount(accountId: number, address: string | null): Asker {
   return { address: network(address ?? ''), who: String(accountId) };
+}
+
+export type LoginAttempts = { attempts: number; windowSeconds: number };
+
+/** Makes a counter of at most `points` in `seconds`: in memory, or in Redis for all processes. */
+export type MakeLimiter = (name: string, points: number, seconds: number) => RateLimiterAbstract;
+
+/** Each process counts for itself. */
+export const memoryLimiters: MakeLimiter = (keyPrefix, points, duration) =>
+  new RateLimiterMemory({ keyPrefix, points, duration });
+
+/** What is thrown where a counter is full: `too-many-requests`, until its window starts again. */
+export function tooManyRequests(
+  what: string,
+  { msBeforeNext }: RateLimiterRes,
+  rate?: Omit<RateLimit, 'resetSeconds'>,
+): DomainError {
+  const retryAfterSeconds = Math.ceil(msBeforeNext / 1_000);
+  return new DomainError('too-many-requests', `Too many ${what}: wait a while.`, {
+    retryAfterSeconds,
+    ...(rate ? { rate: { ...rate, resetSeconds: retryAfterSeconds } } : {}),
+  });
+}
+
+/** Logins a minute, right and wrong ones. */
+export type LoginQuotas = {
+  /** For one account, by its address in the normal form, from one address. */
+  loginsOf: (email: string) => number;
+  /** From one address, whatever the account. */
+  loginsPerAddress: number;
+};
+
+/** Counts one more login; throws `too-many-requests`. */
+export type CountLogin = (email: string, address: string) => Promise<void>;
+
+const windowSeconds = 60;
+
+/**
+ * A login costs the hash of a password, so each one counts, before it is queued. Like the throttle
+ * this locks nobody out: an account is counted for each address by itself, and a login refused for its
+ * account is not counted for its address, which others may share.
+ */
+export function createLoginRates(
+  { loginsOf, loginsPerAddress }: LoginQuotas,
+  makeLimiter = memoryLimiters,
+): CountLogin {
+  /** Accounts with a limit of their own are an operator's exceptions, so these are few. */
+  const byPairs = new Map<number, RateLimiterAbstract>();
+  const byPairOf = (limit: number): RateLimiterAbstract => {
+    const known = byPairs.get(limit);
+    const limiter = known ?? makeLimiter('logins-pair', limit, windowSeconds);
+    if (!known) byPairs.set(limit, limiter);
+    return limiter;
+  };
+  const byAddress = makeLimiter('logins-address', loginsPerAddress, windowSeconds);
+  return async (email, address) => {
+    const pair = pairKey(email, address);
+    const byPair = byPairOf(loginsOf(normalizeEmail(email)));
+    await consume(byPair, pair, 'loginsPerAccount');
+    try {
+      await consume(byAddress, network(address), 'loginsPerAddress');
+    } catch (error) {
+      // Refused for its address, it must not count for its account.
+      await byPair.reward(pair);
+      throw error;
+    }
+  };
+}
+
+async function consume(limiter: RateLimiterAbstract, key: string, quota: string): Promise<void> {
+  try {
+    await limiter.consume(key);
+  } catch (reached) {
+    if (!(reached instanceof RateLimiterRes)) throw reached;
+    throw tooManyRequests('logins', reached, { quota, limit: limiter.points, windowSeconds });
+  }
+}
+
+/** Counts one more mail with a link that somebody at an address asks for; throws `too-many-requests`. */
+export type CountLinkMail = (kind: 'reset' | 'confirm-email', address: string) => Promise<void>;
+
+/** In an hour: from one network, and addresses that all accounts together ask to confirm. */
+const linkMails = { ofNetwork: 60, confirmations: 500, windowSeconds: 3_600 };
+
+/**
+ * Counts mails that may go to strangers: anybody can ask for a new password of any account, and registers accounts
+ * under any address. All links for new passwords together have no limit: whoever used it up would keep everybody
+ * from getting back in.
+ */
+export function createLinkMailLimit(makeLimiter = memoryLimiters): CountLinkMail {
+  const { ofNetwork, confirmations, windowSeconds } = linkMails;
+  const byNetwork = makeLimiter('mail-address', ofNetwork, windowSeconds);
+  const ofAll = makeLimiter('mail-confirmations', confirmations, windowSeconds);
+  return async (kind, address) => {
+    try {
+      await byNetwork.consume(network(address));
+      if (kind === 'confirm-email') await ofAll.consume('all');
+    } catch (reached) {
+      if (!(reached instanceof RateLimiterRes)) throw reached;
+      throw tooManyRequests('mails', reached);
+    }
+  };
+}
+
+/** Counts one more registration from an address; throws `too-many-requests`. */
+export type CountRegistration = (address: string) => Promise<void>;
+
+/**
+ * Every attempt counts, also one for an e-mail address that is taken: it costs the hash of a password
+ * too, and tells who has an account.
+ */
+export function createRegistrationLimit(
+  { attempts, windowSeconds }: LoginAttempts,
+  makeLimiter = memoryLimiters,
+): CountRegistration {
+  const byAddress = makeLimiter('register-address', attempts, windowSeconds);
+  return async (address) => {
+    try {
+      await byAddress.consume(network(address));
+    } catch (reached) {
+      if (!(reached instanceof RateLimiterRes)) throw reached;
+      throw tooManyRequests('registrations', reached);
+    }
+  };
+}
+
+/** Counters that all processes share; while Redis is away each counts for itself. */
+export function redisLimiters(redis: Redis, prefix = 'sensorium:'): MakeLimiter {
+  return (name, points, duration) =>
+    new RateLimiterRedis({
+      storeClient: redis,
+      keyPrefix: `${prefix}${name}`,
+      points,
+      duration,
+      rejectIfRedisNotReady: true,
+      insuranceLimiter: memoryLimiters(name, points, duration),
+    });
 }

@@ -1,11 +1,18 @@
 import type { RefusalLog } from '../audit/refusals.ts';
+import type { Language } from '../contract/values.ts';
 import type { Database } from '../db/database.ts';
-import type { Language } from '../contract/language.ts';
-import { findEmailChange, isEmailTaken } from './email-change-queries.ts';
-import { makeEmailToken, makeResetToken } from './links.ts';
-import { forgetOldMails, settleMail, takeDueMails, type QueuedMail } from './mail-queries.ts';
-import { mailWordsOf, type MailText } from './mail-words.ts';
-import { findAccountByEmail, getAccount } from './find-account.ts';
+import { isGenuine, makeLinkToken, readLinkClaim } from '../lib/crypto.ts';
+import {
+  type AccountRow,
+  findAccountByEmail,
+  findEmailChange,
+  forgetOldMails,
+  getAccount,
+  isEmailTaken,
+  type QueuedMail,
+  settleMail,
+  takeDueMails,
+} from './queries.ts';
 
 /** How sending ended: `again` may get through later. */
 export type SendMail = (
@@ -130,4 +137,112 @@ async function composeConfirmation(
   if (change?.email !== recipient || (await isEmailTaken(db, accountId, recipient))) return null;
   const link = `${publicUrl()}/confirm-email?token=${makeEmailToken(linkKeys, change)}`;
   return { recipient, ...mailWordsOf(language).confirmEmail(link) };
+}
+
+/** The texts of mails to accounts. */
+type Words = Record<'reset' | 'confirmEmail', (link: string) => MailText> & {
+  passwordReset: () => MailText;
+  emailChanged: (email: string) => MailText;
+};
+export type MailText = { title: string; body: string };
+
+const words: Record<Language, Words> = {
+  en: {
+    reset: (link) => ({
+      title: 'A new password',
+      body:
+        'Somebody wants to set a new password for your account. If it was you, open this link within ' +
+        `30 minutes:\n\n${link}\n\nIf not, nothing needs to be done: the password stays as it is.`,
+    }),
+    confirmEmail: (link) => ({
+      title: 'Confirm your new address',
+      body:
+        'An account is to have this e-mail address. If that is yours, open this link within 30 minutes ' +
+        `and press the button:\n\n${link}\n\nIf not, nothing needs to be done.`,
+    }),
+    passwordReset: () => ({
+      title: 'Your password was changed',
+      body:
+        'Your account has a new password, set by a link that was sent to this address. All sessions have ' +
+        'ended. If it was not you, somebody reads your mail: change its password, then set a new one here.',
+    }),
+    emailChanged: (email) => ({
+      title: 'Your address was changed',
+      body:
+        `Your account has the e-mail address ${email} from now on, and mails no longer come here. All ` +
+        'sessions have ended. If it was not you, somebody knows your password: ask the operator of this service.',
+    }),
+  },
+  de: {
+    reset: (link) => ({
+      title: 'Ein neues Passwort',
+      body:
+        'Jemand möchte ein neues Passwort für Ihr Konto setzen. Wenn Sie das waren, öffnen Sie innerhalb ' +
+        `von 30 Minuten diesen Link:\n\n${link}\n\nSonst brauchen Sie nichts zu tun: Das Passwort bleibt, wie es ist.`,
+    }),
+    confirmEmail: (link) => ({
+      title: 'Bitte die neue Adresse bestätigen',
+      body:
+        'Ein Konto soll diese E-Mail-Adresse bekommen. Wenn es Ihres ist, öffnen Sie innerhalb von 30 ' +
+        `Minuten diesen Link und drücken Sie den Knopf:\n\n${link}\n\nSonst brauchen Sie nichts zu tun.`,
+    }),
+    passwordReset: () => ({
+      title: 'Ihr Passwort wurde geändert',
+      body:
+        'Ihr Konto hat ein neues Passwort, gesetzt mit einem Link, der an diese Adresse ging. Alle ' +
+        'Sitzungen sind beendet. Wenn Sie das nicht waren, liest jemand Ihre Post: Ändern Sie deren Passwort, dann dieses.',
+    }),
+    emailChanged: (email) => ({
+      title: 'Ihre Adresse wurde geändert',
+      body:
+        `Ihr Konto hat ab jetzt die E-Mail-Adresse ${email}; hierher kommt nichts mehr. Alle Sitzungen ` +
+        'sind beendet. Wenn Sie das nicht waren, kennt jemand Ihr Passwort: Wenden Sie sich an den Betreiber.',
+    }),
+  },
+};
+
+/** English where no language is set. */
+export const mailWordsOf = (language: Language | null): Words => words[language ?? 'en'];
+
+/** How long links to set a password or to confirm an address are good. */
+export const linkLifetimeMs = 30 * 60_000;
+
+type ResetOwner = Pick<AccountRow, 'accountUuid' | 'passwordHash' | 'email'>;
+
+/**
+ * A link's token to set a new password. It is bound to the password and the address that the account has
+ * now: it works once, and not any more after either was changed.
+ */
+export function makeResetToken(
+  keys: readonly Buffer[],
+  account: ResetOwner,
+  nowMs: number,
+): string {
+  const claim = { uuid: account.accountUuid, expiresTs: nowMs + linkLifetimeMs };
+  return makeLinkToken(keys, 'reset', claim, boundOf(account));
+}
+
+/** Whether the token was made for the account as it is now. */
+export function isResetToken(keys: readonly Buffer[], account: ResetOwner, token: string): boolean {
+  return isGenuine(keys, 'reset', token, boundOf(account));
+}
+
+const boundOf = ({ passwordHash, email }: ResetOwner) => JSON.stringify([passwordHash, email]);
+
+/** A link's token to confirm a new address; once, for the change is gone when it is made. */
+export function makeEmailToken(
+  keys: readonly Buffer[],
+  change: { uuid: string; expiresTs: number },
+): string {
+  return makeLinkToken(keys, 'email', change);
+}
+
+/** Which change of address the token is for; null where it is not for one, or expired. */
+export function readEmailToken(
+  keys: readonly Buffer[],
+  token: string,
+  nowMs: number,
+): string | null {
+  const claim = readLinkClaim(token, nowMs, linkLifetimeMs);
+  return claim && isGenuine(keys, 'email', token) ? claim.uuid : null;
 }

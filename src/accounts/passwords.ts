@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { hash, verify } from '@node-rs/argon2';
-import { createFairQueue } from './fair-queue.ts';
-import type { Asker } from '../lib/fair-turns.ts';
+import { DomainError } from '../errors.ts';
+import { type Asker, FairTurns } from '../lib/fair-queue.ts';
 
 /** RFC 9106 argon2id, the package's default variant, with OWASP's parameters: 19 MiB, 2 passes, 1 lane. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
@@ -55,4 +55,65 @@ async function findMatch(passwordHash: string, password: string): Promise<Passwo
   const normalized = password.normalize('NFC');
   if (await verify(passwordHash, normalized)) return 'normalized';
   return normalized !== password && (await verify(passwordHash, password)) ? 'as-sent' : null;
+}
+
+/** Runs work when its turn comes; rejects with `unavailable` when too much waits already. */
+export type FairQueue = <T>(turn: Asker, work: () => Promise<T>) => Promise<T>;
+
+type Waiting = PromiseWithResolvers<void>;
+
+/**
+ * Runs at most `parallel` at a time, `perAddress` of them for one address; `maxWaiting` more wait.
+ * Addresses are served round robin, and so are the accounts of an address. When the queue is full,
+ * the account that has most waiting loses its newest.
+ */
+export function createFairQueue({
+  parallel,
+  perAddress,
+  maxWaiting,
+}: {
+  parallel: number;
+  perAddress: number;
+  maxWaiting: number;
+}): FairQueue {
+  const turns = new FairTurns<Waiting>();
+  const running = new Map<string, number>();
+  let allRunning = 0;
+
+  const mayRun = (address: string) => (running.get(address) ?? 0) < perAddress;
+  const startNext = (): void => {
+    while (allRunning < parallel) {
+      const next = turns.take(mayRun);
+      if (!next) return;
+      allRunning += 1;
+      running.set(next.address, (running.get(next.address) ?? 0) + 1);
+      next.thing.resolve();
+    }
+  };
+  const finish = (address: string): void => {
+    allRunning -= 1;
+    const left = (running.get(address) ?? 0) - 1;
+    if (left > 0) running.set(address, left);
+    else running.delete(address);
+    startNext();
+  };
+
+  return async (turn, work) => {
+    const waiting: Waiting = Promise.withResolvers();
+    turns.add(turn, waiting);
+    startNext();
+    if (turns.waiting > maxWaiting) turns.takeFromLongest().reject(tooMuch());
+    await waiting.promise;
+    try {
+      return await work();
+    } finally {
+      finish(turn.address);
+    }
+  };
+}
+
+function tooMuch(): DomainError {
+  return new DomainError('unavailable', 'Too many requests wait for this already.', {
+    retryAfterSeconds: 2,
+  });
 }

@@ -1,16 +1,12 @@
 import { z } from 'zod';
-import { doneBy, type DoneBy } from '../audit/entry.ts';
-import { insertEntry } from '../audit/audit.ts';
-import type { AuditDetails } from '../audit/schema.ts';
-import { warnOfUnknownTo } from '../contract/unknown-members.ts';
-import { sayWarnings, SomeWarnings } from '../contract/warnings.ts';
+import { type AuditDetails, doneBy, type DoneBy, insertEntry } from '../audit/audit.ts';
+import { sayWarnings, SomeWarnings, warnOfUnknownTo } from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { exampleIds, MessageResponse, timestamp } from '../http/schema.ts';
-import { quotaExceeded } from '../quotas/exceeded.ts';
-import { accountGone } from '../quotas/quotas.ts';
+import { accountGone, quotaExceeded } from '../quotas/quotas.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import { PushTokenText } from './schema.ts';
 

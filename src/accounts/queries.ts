@@ -1,6 +1,9 @@
+import { createHash } from 'node:crypto';
+import { entryValues, insertEntryFrom } from '../audit/audit.ts';
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import { normalizeEmail } from './email.ts';
-import { accountColumns, type AccountRow } from './find-account.ts';
+import { DomainError } from '../errors.ts';
+import { mailboxOf } from '../lib/address.ts';
 import type { AccountEvent, AccountUpdate } from './schema.ts';
 
 /** Null when the e-mail address is taken, in whatever case. */
@@ -77,4 +80,412 @@ export async function insertAccountEvent(
     `,
     [accountId, event, ts],
   );
+}
+
+export type AccountRow = {
+  accountId: number;
+  accountUuid: string;
+  email: string;
+  passwordHash: string;
+  /** The operator has shut it out. */
+  isDisabled: boolean;
+};
+
+/** What an `AccountRow` is read from. */
+export const accountColumns = `
+  id as "accountId", uuid as "accountUuid", email, password_hash as "passwordHash",
+  disabled_at is not null as "isDisabled"
+`;
+
+/** Null when there is no such account. */
+export async function findAccount(
+  sql: Sql,
+  by: { uuid: string } | { accountId: number },
+): Promise<AccountRow | null> {
+  const [where, value] = 'uuid' in by ? ['uuid', by.uuid] : ['id', by.accountId];
+  const { rows } = await sql.query<AccountRow>(
+    `select ${accountColumns} from account where ${where} = $1`,
+    [value],
+  );
+  return rows[0] ?? null;
+}
+
+/**
+ * By its normal form; or by exactly what was given, for an account whose normal form another had
+ * already when normal forms came.
+ */
+export async function findAccountByEmail(sql: Sql, email: string): Promise<AccountRow | null> {
+  const { rows } = await sql.query<AccountRow>(
+    `
+      select ${accountColumns}
+      from account
+      where email_normal in ($1, $2)
+      order by email_normal = $2 desc
+      limit 1
+    `,
+    [normalizeEmail(email), email],
+  );
+  return rows[0] ?? null;
+}
+
+type Described = { name: string | null; timeZone: string | null; language: 'en' | 'de' | null };
+
+/** Throws `unauthenticated` when the account has gone since its token was looked at. */
+export async function getAccount(sql: Sql, accountId: number): Promise<AccountRow & Described> {
+  const { rows } = await sql.query<AccountRow & Described>(
+    `
+      select ${accountColumns}, name, time_zone as "timeZone", language
+      from account
+      where id = $1
+    `,
+    [accountId],
+  );
+  if (!rows[0]) throw new DomainError('unauthenticated', 'The account is gone.');
+  return rows[0];
+}
+
+/**
+ * The normalized e-mail address: accounts are looked up by it, and failed logins are counted by it.
+ * Computed here only, and stored: the database's `lower` depends on its locale, and where the two
+ * differ (U+0130 for `i`) failed logins would count for no account.
+ */
+export function normalizeEmail(email: string): string {
+  return email.toLowerCase();
+}
+
+/**
+ * What counters and queues know an account by. Strangers choose what they send: keys are of one
+ * length, and no store shows who logs in.
+ */
+export function accountKey(email: string): string {
+  return createHash('sha256').update(normalizeEmail(email)).digest('base64url').slice(0, 22);
+}
+
+/** The address that an account is to have once it is confirmed. */
+export type EmailChangeRow = { accountId: number; uuid: string; email: string; expiresTs: number };
+
+const columns = `account_id as "accountId", uuid, email, expires_at as "expiresTs"`;
+
+/** In place of one that was asked for before. */
+export async function saveEmailChange(
+  tx: Sql,
+  { accountId, email, expiresTs }: Omit<EmailChangeRow, 'uuid'>,
+): Promise<void> {
+  await tx.query(
+    `insert into email_change (account_id, email, expires_at)
+     values ($1, $2, ms_to_timestamp($3))
+     on conflict (account_id) do update
+        set uuid = gen_random_uuid(), email = excluded.email, expires_at = excluded.expires_at`,
+    [accountId, email, expiresTs],
+  );
+}
+
+/** Null where nothing was asked for, or it was done, dropped or replaced since. */
+export async function findEmailChange(
+  sql: Sql,
+  by: { uuid: string } | { accountId: number },
+): Promise<EmailChangeRow | null> {
+  const { rows } = await sql.query<EmailChangeRow>(
+    `select ${columns} from email_change where uuid = $1 or account_id = $2`,
+    ['uuid' in by ? by.uuid : null, 'accountId' in by ? by.accountId : null],
+  );
+  return rows[0] ?? null;
+}
+
+/** Takes the change, so that nobody else does: null where somebody did. */
+export async function takeEmailChange(tx: Sql, uuid: string): Promise<EmailChangeRow | null> {
+  const { rows } = await tx.query<EmailChangeRow>(
+    `delete from email_change where uuid = $1 returning ${columns}`,
+    [uuid],
+  );
+  return rows[0] ?? null;
+}
+
+export async function dropEmailChange(tx: Sql, accountId: number): Promise<void> {
+  await tx.query('delete from email_change where account_id = $1', [accountId]);
+}
+
+/** Whether another account has the address. */
+export async function isEmailTaken(sql: Sql, accountId: number, email: string): Promise<boolean> {
+  const { rows } = await sql.query<{ taken: boolean }>(
+    'select exists (select from account where email_normal = $2 and id <> $1) as taken',
+    [accountId, normalizeEmail(email)],
+  );
+  return rows[0]?.taken ?? false;
+}
+
+export async function updateEmail(tx: Sql, accountId: number, email: string): Promise<void> {
+  await tx.query('update account set email = $2, email_normal = $3 where id = $1', [
+    accountId,
+    email,
+    normalizeEmail(email),
+  ]);
+}
+
+export type ListedAccount = {
+  email: string;
+  accountUuid: string;
+  createdTs: number;
+  disabledTs: number | null;
+  devices: number;
+};
+
+export async function listAccounts(sql: Sql): Promise<ListedAccount[]> {
+  const { rows } = await sql.query<ListedAccount>(`
+    select account.email, account.uuid as "accountUuid", account.created_at as "createdTs",
+      account.disabled_at as "disabledTs",
+      (select count(*) from device where device.account_id = account.id) as devices
+    from account
+    where removed_at is null
+    order by account.email_normal
+  `);
+  return rows;
+}
+
+export async function listAccountIds(sql: Sql): Promise<number[]> {
+  const { rows } = await sql.query<{ id: number }>(`
+    select id
+    from account
+    where removed_at is null
+    order by id
+  `);
+  return rows.map(({ id }) => id);
+}
+
+/** Whether anybody has an account yet. */
+export async function hasAccounts(sql: Sql): Promise<boolean> {
+  const { rows } = await sql.query<{ has: boolean }>(
+    'select exists (select from account where removed_at is null) as has',
+  );
+  return rows[0]?.has === true;
+}
+
+/** Where a page ends: the next begins right behind it. */
+type AccountEventCursor = { ts: number; id: number };
+
+export type EventsQuery = {
+  limit: number;
+  /** Inclusive, ms. */
+  start?: number | undefined;
+  end?: number | undefined;
+  cursor?: AccountEventCursor | undefined;
+};
+
+export type EventsPage = { events: AccountEvent[]; next: AccountEventCursor | null };
+
+/** Newest first; within a millisecond by id, so that pages neither skip nor repeat events. */
+export async function listAccountEvents(
+  sql: Sql,
+  { accountId, accountUuid }: { accountId: number; accountUuid: string },
+  { limit, start, end, cursor }: EventsQuery,
+): Promise<EventsPage> {
+  const { rows } = await sql.query<AccountEventCursor & Pick<AccountEvent, 'event'>>(
+    `
+      select id, ts, event
+      from account_event
+      where account_id = $1
+        and ts >= ms_to_timestamp($2)
+        and ($3::bigint is null or ts <= ms_to_timestamp($3))
+        and ($4::bigint is null or (ts, id) < (ms_to_timestamp($4), $5::bigint))
+      order by ts desc, id desc
+      limit $6
+    `,
+    [accountId, start ?? 0, end ?? null, cursor?.ts ?? null, cursor?.id ?? null, limit + 1],
+  );
+  const page = rows.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    events: page.map(({ ts, event }) => ({
+      timestamp: ts,
+      type: 'account',
+      event,
+      accountAuthUuid: accountUuid,
+    })),
+    next: rows.length > limit && last ? { ts: last.ts, id: last.id } : null,
+  };
+}
+
+/** A session that begins, and from where. `userAgent`: '' where the program said none. */
+export type NewLogin = { ts: number; sessionId: string; address: string; userAgent: string };
+
+/**
+ * Records a login, unless the account has gone or was disabled, or its password changed, since it was
+ * verified. Waits for a change that is under way.
+ */
+export async function insertLogin(
+  sql: Sql,
+  { accountId, passwordHash }: AccountRow,
+  { ts, sessionId, address, userAgent }: NewLogin,
+): Promise<boolean> {
+  const actor = { by: 'session', sessionId, address } as const;
+  const details = userAgent === '' ? {} : { details: { userAgent } };
+  const { rowCount } = await sql.query(
+    `
+      with owner as (
+        select id as account_id
+        from account
+        where id = $1 and password_hash = $2 and disabled_at is null
+        for share
+      ), logged as (
+        insert into account_event (account_id, ts, event)
+        select account_id, ms_to_timestamp($3), 'login'
+        from owner
+      ), audited as (${insertEntryFrom('owner', 3)})
+      select from owner
+    `,
+    [accountId, passwordHash, ...entryValues({ kind: 'login', actor, ts, ...details })],
+  );
+  return rowCount === 1;
+}
+
+/** From where sessions began, by session: of logins that the audit trail still has. */
+export async function listLogins(
+  sql: Sql,
+  accountId: number,
+): Promise<Map<string, { address?: string; userAgent?: string }>> {
+  const { rows } = await sql.query<{
+    sessionId: string;
+    address: string | null;
+    userAgent: string | null;
+  }>(
+    `
+      select session_id as "sessionId", address, details->>'userAgent' as "userAgent"
+      from account_audit
+      where account_id = $1 and kind = 'login' and session_id is not null
+    `,
+    [accountId],
+  );
+  return new Map(
+    rows.map(({ sessionId, address, userAgent }) => [
+      sessionId,
+      { ...(address === null ? {} : { address }), ...(userAgent === null ? {} : { userAgent }) },
+    ]),
+  );
+}
+
+/** `reset` and `confirm-email` have a link; the others say what was done. */
+export type MailKind = 'reset' | 'confirm-email' | 'password-reset' | 'email-changed';
+
+/** `accountId` null: somebody who is not logged in asked; whether there is such an account was not looked up yet. */
+export type NewMail = {
+  kind: MailKind;
+  accountId: number | null;
+  recipient: string;
+  /** The client's address, of what was asked for. */
+  address: string | null;
+  ts: number;
+};
+
+export type QueuedMail = Omit<NewMail, 'ts'> & { id: number; createdTs: number; attempts: number };
+
+const hourMs = 3_600_000;
+/** The first number of the locks that are taken here. */
+const mailLock = 21;
+/** Mails with links of one kind in an hour to whom `countedAs` says, whoever asks for them. */
+const linksPerRecipient = 3;
+/** Addresses that an account may have asked to confirm in an hour. */
+const linksPerAccount = 10;
+
+/**
+ * Confirmations count for the mailbox, which may be a stranger's. Links for a new password count for the address alone, and
+ * apart: whoever has an account could else use them up for others, and keep them from getting back into theirs.
+ */
+const countedAs = ({ kind, recipient }: Pick<NewMail, 'kind' | 'recipient'>) =>
+  kind === 'confirm-email' ? mailboxOf(recipient) : normalizeEmail(recipient);
+
+export async function insertMail(tx: Sql, mail: NewMail): Promise<void> {
+  const { kind, accountId, recipient, address, ts } = mail;
+  await tx.query(
+    `insert into account_mail
+       (kind, account_id, recipient, recipient_normal, address, created_at, due_at)
+     values ($1, $2, $3, $4, $5, ms_to_timestamp($6), ms_to_timestamp($6))`,
+    [kind, accountId, recipient, countedAs(mail), address, ts],
+  );
+}
+
+/**
+ * Queues a mail with a link, unless its recipient had enough of its kind within the hour. It takes as long, and
+ * leaves as much behind, whether there is such an account or not.
+ */
+export async function queueLinkMail(tx: Sql, mail: NewMail): Promise<void> {
+  const recipient = countedAs(mail);
+  // Those to one address one after the other: each counts those before it. Of two numbers, so that no
+  // address that somebody makes up is the number of another lock of this service.
+  await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [mailLock, recipient]);
+  const { rows } = await tx.query<{ used: number }>(
+    `select count(*) as used from account_mail
+      where recipient_normal = $1 and kind = $3
+        and coalesce(done_at, created_at) > ms_to_timestamp($2)`,
+    [recipient, mail.ts - hourMs, mail.kind],
+  );
+  if ((rows[0]?.used ?? 0) < linksPerRecipient) await insertMail(tx, mail);
+}
+
+/** Whether the account may have another address asked for confirmation. */
+export async function mayAskForEmail(tx: Sql, accountId: number, ts: number): Promise<boolean> {
+  const { rows } = await tx.query<{ used: number }>(
+    `select count(*) as used from account_mail
+      where account_id = $1 and kind = 'confirm-email' and created_at > ms_to_timestamp($2)`,
+    [accountId, ts - hourMs],
+  );
+  return (rows[0]?.used ?? 0) < linksPerAccount;
+}
+
+/** Those that are due, for this process alone until `leaseMs` have passed. */
+export async function takeDueMails(
+  db: Sql,
+  { nowMs, limit, leaseMs }: { nowMs: number; limit: number; leaseMs: number },
+): Promise<QueuedMail[]> {
+  const { rows } = await db.query<QueuedMail>(
+    `with due as (
+       select id from account_mail
+        where done_at is null and due_at <= ms_to_timestamp($1)
+          and coalesce(busy_until, '-infinity') <= ms_to_timestamp($1)
+        order by due_at limit $2
+          for update skip locked
+     )
+     update account_mail m
+        set busy_until = ms_to_timestamp($1 + $3), attempts = attempts + 1
+       from due where m.id = due.id
+     returning m.id, kind, account_id as "accountId", recipient, address,
+               created_at as "createdTs", attempts`,
+    [nowMs, limit, leaseMs],
+  );
+  return rows;
+}
+
+/** It is over: sent, given up, or for nobody. `dueTs`: it is tried again then. */
+export async function settleMail(
+  db: Sql,
+  id: number,
+  { nowMs, dueTs }: { nowMs: number; dueTs: number | null },
+): Promise<void> {
+  await db.query(
+    `update account_mail
+        set busy_until = null, due_at = coalesce(ms_to_timestamp($3), due_at),
+            done_at = case when $3::bigint is null then ms_to_timestamp($2) end
+      where id = $1`,
+    [id, nowMs, dueTs],
+  );
+}
+
+/** Forgets what counts no more. */
+export async function forgetOldMails(db: Pick<Database, 'query'>, nowMs: number): Promise<void> {
+  await db.query(
+    'delete from account_mail where coalesce(done_at, created_at) < ms_to_timestamp($1)',
+    [nowMs - 2 * hourMs],
+  );
+}
+
+/** Whether SMS are sent for the account, where not for all. */
+export async function maySendSms(sql: Sql, accountId: number): Promise<boolean> {
+  const { rows } = await sql.query<{ may: boolean }>(
+    'select may_send_sms as may from account where id = $1',
+    [accountId],
+  );
+  return rows[0]?.may ?? false;
+}
+
+export async function allowSms(sql: Sql, accountId: number, may: boolean): Promise<void> {
+  await sql.query('update account set may_send_sms = $2 where id = $1', [accountId, may]);
 }

@@ -1,12 +1,97 @@
 import { z } from 'zod';
-import { htmlPage, type PageText, readerLanguage } from '../http/html-page.ts';
+import { doneBy } from '../audit/audit.ts';
+import type { Language } from '../contract/values.ts';
+import { DomainError } from '../errors.ts';
+import { htmlPage, type PageText, readerLanguage } from '../http/docs.ts';
+import { createRefuseSlowly } from '../http/errors.ts';
 import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { confirmEmailChange, findLinkedChange } from './change-email.ts';
-import type { AccountsDeps } from './deps.ts';
-import { findResetOwner, resetPassword } from './forgotten-password.ts';
-import { recoveryWords } from './recovery-words.ts';
-import { Password } from './schema.ts';
+import { exampleLogin, MessageResponse } from '../http/schema.ts';
+import {
+  type AccountsDeps,
+  askForEmailChange,
+  askForReset,
+  confirmEmailChange,
+  findLinkedChange,
+  findResetOwner,
+  resetPassword,
+} from './account.ts';
+import { EmailChange, ForgottenPassword, Password, PasswordReset } from './schema.ts';
+
+/** Beyond the specification: the way back into an account, and another address for it. */
+export function recoveryRoutes(deps: AccountsDeps): Route[] {
+  const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
+  return [
+    defineRoute({
+      name: 'forgetPassword',
+      method: 'post',
+      path: '/v2/accounts/password/forgotten',
+      summary: 'Ask for a link to set a new password',
+      description:
+        'The answer is the same whether there is such an account or not. The link is good for 30 minutes, ' +
+        'and once. 503: this service sends no mail.',
+      tag: 'Accounts',
+      auth: 'none',
+      errors: [429],
+      body: ForgottenPassword,
+      example: { email: exampleLogin.email },
+      response: MessageResponse,
+      handler: async ({ body: { email }, request }) => {
+        const { address, receivedTs } = request;
+        await refuseSlowly(() => askForReset(deps, { email, address }, receivedTs), request);
+        const message = 'If there is an account with this address, a link was sent there.';
+        return { timestamp: request.now(), message };
+      },
+    }),
+    defineRoute({
+      name: 'resetPassword',
+      method: 'post',
+      path: '/v2/accounts/password/reset',
+      summary: 'Set a new password by a link',
+      description: 'Ends every session of the account, and every other link.',
+      tag: 'Accounts',
+      auth: 'none',
+      errors: [429],
+      body: PasswordReset,
+      example: { token: 'what the link has behind ?token=', password: exampleLogin.password },
+      response: MessageResponse,
+      handler: async ({ body, request }) => {
+        const { address, receivedTs: ts } = request;
+        const by = { actor: { by: 'nobody', sessionId: null, address }, ts } as const;
+        const reset = () => resetPassword(deps, { ...body, address }, by);
+        if (!(await refuseSlowly(reset, request))) throw invalidLink();
+        return { timestamp: request.now(), message: 'The password was set; log in with it.' };
+      },
+    }),
+    defineRoute({
+      name: 'changeEmail',
+      method: 'put',
+      path: '/v2/accounts/email',
+      summary: 'Change the e-mail address',
+      description:
+        'A link is sent to the new address; once it is confirmed there, the address changes, every session ' +
+        'ends and the old address is told. 503: this service sends no mail.',
+      tag: 'Accounts',
+      auth: 'account',
+      errors: [403],
+      body: EmailChange,
+      example: { password: exampleLogin.password, email: 'ada.lovelace@example.org' },
+      response: MessageResponse,
+      handler: async ({ account, body, request }) => {
+        const { accountId } = account;
+        await askForEmailChange(deps, { accountId, ...body }, doneBy(account, request));
+        const message = 'A link to confirm the new address was sent there.';
+        return { timestamp: request.now(), message };
+      },
+    }),
+  ];
+}
+
+function invalidLink(): DomainError {
+  return new DomainError('invalid-input', 'The link is not valid.', {
+    problems: [{ path: '/token', message: 'is too old, was used, or is not complete' }],
+  });
+}
 
 const common = {
   tag: 'Pages',
@@ -104,3 +189,68 @@ function confirmPages(deps: AccountsDeps): Route[] {
     }),
   ];
 }
+
+type Words = {
+  invalid: PageText;
+  askPassword: (email: string) => PageText & { tooShort: string };
+  passwordSet: PageText;
+  askAddress: (email: string) => PageText;
+  addressSet: (email: string) => PageText;
+  /** Leads on to the console, where there is one. */
+  signIn: string;
+};
+
+/** What the pages say that links in mails to accounts lead to. */
+export const recoveryWords: Record<Language, Words> = {
+  en: {
+    invalid: {
+      title: 'This link is not valid',
+      text: 'It is older than 30 minutes, was used already, or was cut off. Ask for another one.',
+    },
+    askPassword: (email) => ({
+      title: 'A new password',
+      text: `For the account ${email}. All its sessions end.`,
+      password: 'New password, 8 to 128 characters',
+      button: 'Set the password',
+      tooShort: 'The password needs 8 to 128 characters.',
+    }),
+    passwordSet: { title: 'The password was set', text: 'Log in with it from now on.' },
+    askAddress: (email) => ({
+      title: 'Confirm this address',
+      text: `The account is to have the address ${email}. All its sessions end.`,
+      button: 'Confirm',
+    }),
+    addressSet: (email) => ({
+      title: 'Confirmed',
+      text: `The account has the address ${email} from now on. Log in with it.`,
+    }),
+    signIn: 'Sign in',
+  },
+  de: {
+    invalid: {
+      title: 'Dieser Link gilt nicht',
+      text: 'Er ist älter als 30 Minuten, wurde schon benutzt oder ist unvollständig. Fordern Sie einen neuen an.',
+    },
+    askPassword: (email) => ({
+      title: 'Ein neues Passwort',
+      text: `Für das Konto ${email}. Alle seine Sitzungen enden.`,
+      password: 'Neues Passwort, 8 bis 128 Zeichen',
+      button: 'Passwort setzen',
+      tooShort: 'Das Passwort braucht 8 bis 128 Zeichen.',
+    }),
+    passwordSet: {
+      title: 'Das Passwort wurde gesetzt',
+      text: 'Melden Sie sich von jetzt an damit an.',
+    },
+    askAddress: (email) => ({
+      title: 'Diese Adresse bestätigen',
+      text: `Das Konto soll die Adresse ${email} bekommen. Alle seine Sitzungen enden.`,
+      button: 'Bestätigen',
+    }),
+    addressSet: (email) => ({
+      title: 'Bestätigt',
+      text: `Das Konto hat von jetzt an die Adresse ${email}. Melden Sie sich damit an.`,
+    }),
+    signIn: 'Anmelden',
+  },
+};

@@ -1,12 +1,53 @@
-import type { Route } from '../http/route.ts';
-import { accountRoutes } from './account-routes.ts';
-import type { AccountsDeps, AccountsOptions } from './deps.ts';
-import { createFairQueue } from './fair-queue.ts';
-import { loginRoutes } from './login-routes.ts';
-import { pushTokenRoutes } from './push-tokens.ts';
-import { recoveryPages } from './recovery.ts';
-import { recoveryRoutes } from './recovery-routes.ts';
-import { sessionRoutes } from './session-routes.ts';
+import { z } from 'zod';
+import { doneBy, insertEntry } from '../audit/audit.ts';
+import { Language } from '../contract/values.ts';
+import { sayWarnings, SomeWarnings, warnOfUnknown, warnOfUnknownTo } from '../contract/warnings.ts';
+import { DomainError } from '../errors.ts';
+import { createRefuseSlowly } from '../http/errors.ts';
+import type { RequestInfo } from '../http/request.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import {
+  cursorQuery,
+  cursorTs,
+  exampleIds,
+  exampleLogin,
+  limitQuery,
+  linkNext,
+  MessageResponse,
+  timestamp,
+  timestampQuery,
+  TimestampResponse,
+  uuidParam,
+} from '../http/schema.ts';
+import {
+  type AccountsDeps,
+  type AccountsOptions,
+  changePassword,
+  deleteAccount,
+  endSession,
+  logIn,
+  type LoginOwner,
+  registerAccount,
+} from './account.ts';
+import { turnOfAccount } from './login-limits.ts';
+import { createFairQueue } from './passwords.ts';
+import { countTokensOfSessions, pushTokenRoutes } from './push-tokens.ts';
+import {
+  getAccount,
+  insertAccountEvent,
+  listAccountEvents,
+  listLogins,
+  updateAccount,
+} from './queries.ts';
+import { recoveryPages, recoveryRoutes } from './recovery.ts';
+import {
+  AccountEvent,
+  AccountLogin,
+  AccountUpdate,
+  NewCredentials,
+  PasswordChange,
+  SessionEntry,
+} from './schema.ts';
 
 /**
  * Each holds a connection to the database, and its sessions may take another one to end: fewer than the pool can be
@@ -34,5 +75,288 @@ export function accountsRoutes(options: AccountsOptions): Route[] {
     }),
     ...recoveryRoutes(deps),
     ...recoveryPages(deps),
+  ];
+}
+
+const TokenPairResponse = z
+  .object({
+    data: z
+      .object({
+        token: z.string().meta({ description: 'Access token, good for 15 minutes.' }),
+        refreshToken: z.string().meta({ description: 'Good once, for 30 days.' }),
+      })
+      .meta({ id: 'TokenPair' }),
+  })
+  .meta({ id: 'TokenPairResponse' });
+
+const AccountTokenResponse = z.object({
+  timestamp,
+  accountAuthUuid: z.guid(),
+  accountAuthToken: z.string().meta({ description: 'Good for 30 days from its last use.' }),
+});
+
+/** Everything that hands out tokens: specification 4.1, and registration and login of 4.2. */
+export function loginRoutes(deps: AccountsDeps): Route[] {
+  const { sessions } = deps;
+  const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
+  const enter = <S extends { sessionId: string }>(
+    { body, request }: { body: AccountLogin; request: RequestInfo },
+    start: (owner: LoginOwner) => Promise<S>,
+  ) => {
+    const hasGone = () => request.signal.aborted;
+    const { address, receivedTs } = request;
+    const userAgent = request.header('user-agent');
+    const login = { ...body, address, userAgent, receivedTs, hasGone };
+    return refuseSlowly(() => logIn(deps, login, start), request);
+  };
+  return [
+    defineRoute({
+      name: 'logIn',
+      method: 'post',
+      path: '/v1/auth/login',
+      summary: 'Log in, for an access and a refresh token',
+      tag: 'Authentication',
+      auth: 'none',
+      errors: [401, 403, 429],
+      body: AccountLogin,
+      example: exampleLogin,
+      response: TokenPairResponse,
+      handler: async ({ body, request }) => {
+        const session = await enter({ body, request }, sessions.startPair);
+        const { token, refreshToken } = session;
+        return { data: { token, refreshToken } };
+      },
+    }),
+    defineRoute({
+      name: 'refreshTokens',
+      method: 'post',
+      path: '/v1/auth/refresh',
+      summary: 'Exchange a refresh token for a new pair',
+      description:
+        'The Authorization header carries the access token of the same session, which may have ' +
+        'expired. A refresh token is good once: for 10 s it gives the same pair again, later using it ' +
+        'again ends its session.',
+      tag: 'Authentication',
+      // It may have expired, which no other route takes.
+      auth: 'token',
+      errors: [],
+      body: z.object({ refreshToken: z.string() }),
+      example: { refreshToken: 'the refreshToken of the last answer' },
+      response: TokenPairResponse,
+      handler: async ({ body, account, request: { address } }) => ({
+        data: await sessions.refresh(account.token, body.refreshToken, address),
+      }),
+    }),
+    defineRoute({
+      name: 'registerAccount',
+      method: 'post',
+      path: '/v2/accounts',
+      summary: 'Register New Account',
+      tag: 'Accounts',
+      auth: 'none',
+      errors: [403, 409, 429],
+      body: NewCredentials,
+      example: exampleLogin,
+      response: AccountTokenResponse.extend({ warnings: SomeWarnings }),
+      warnOf: warnOfUnknown,
+      handler: async ({ body, request, warnings }) => {
+        const { address, receivedTs } = request;
+        if (!deps.openRegistration) {
+          throw new DomainError('forbidden', 'Accounts are issued by the administrator.');
+        }
+        await deps.countRegistration(address);
+        const { accountId, accountUuid } = await registerAccount(
+          deps,
+          { ...body, address },
+          { actor: { by: 'nobody', sessionId: null, address }, ts: receivedTs },
+        );
+        const { token } = await sessions.startAccountSession({ accountId, accountUuid });
+        return {
+          timestamp: request.now(),
+          accountAuthUuid: accountUuid,
+          accountAuthToken: token,
+          ...sayWarnings(warnings),
+        };
+      },
+    }),
+    defineRoute({
+      name: 'authenticateAccount',
+      method: 'post',
+      path: '/v2/accounts/login',
+      summary: 'Authenticate Account',
+      tag: 'Accounts',
+      auth: 'none',
+      errors: [401, 403, 429],
+      body: AccountLogin,
+      example: exampleLogin,
+      response: AccountTokenResponse,
+      handler: async ({ body, request }) => {
+        const login = await enter({ body, request }, sessions.startAccountSession);
+        const { accountUuid, token } = login;
+        const timestamp = request.now();
+        return { timestamp, accountAuthUuid: accountUuid, accountAuthToken: token };
+      },
+    }),
+  ];
+}
+
+const EventsQuery = z.object({
+  limit: limitQuery(10),
+  start: timestampQuery.optional(),
+  end: timestampQuery.optional(),
+  cursor: cursorQuery(z.object({ ts: cursorTs, id: z.int() })),
+});
+
+/** Specification 4.2, but for what hands out tokens. */
+export function accountRoutes(deps: AccountsDeps): Route[] {
+  const { db } = deps;
+  return [
+    defineRoute({
+      name: 'getAccount',
+      method: 'get',
+      path: '/v2/accounts',
+      summary: 'Get Account',
+      tag: 'Accounts',
+      auth: 'account',
+      errors: [],
+      response: z.object({
+        timestamp,
+        email: z.string(),
+        name: z.string().nullable(),
+        timeZone: z.string(),
+        language: Language,
+      }),
+      handler: async ({ account: { accountId }, request }) => {
+        const { email, name, timeZone, language } = await getAccount(db, accountId);
+        return {
+          timestamp: request.now(),
+          email,
+          name,
+          timeZone: timeZone ?? 'UTC',
+          language: language ?? 'en',
+        };
+      },
+    }),
+    defineRoute({
+      name: 'updateAccount',
+      method: 'put',
+      path: '/v2/accounts',
+      summary: 'Update Account',
+      tag: 'Accounts',
+      auth: 'account',
+      errors: [],
+      body: AccountUpdate,
+      example: { name: 'Ada', timeZone: 'Europe/Berlin', language: 'en' },
+      response: TimestampResponse.extend({ warnings: SomeWarnings }),
+      warnOf: warnOfUnknownTo(AccountUpdate, z.object({ timestamp })),
+      handler: async ({ account, body, request, warnings }) => {
+        const { accountId } = account;
+        const by = doneBy(account, request);
+        const details = { changed: Object.keys(body) };
+        await db.transaction(async (tx) => {
+          await updateAccount(tx, accountId, body);
+          await insertAccountEvent(tx, accountId, 'update', by.ts);
+          await insertEntry(tx, accountId, { kind: 'settings-changed', ...by, details });
+          if (body.apn) await deps.onPushTokens?.(tx, accountId, by.ts);
+        });
+        return { timestamp: request.now(), ...sayWarnings(warnings) };
+      },
+    }),
+    defineRoute({
+      name: 'deleteAccount',
+      method: 'delete',
+      path: '/v2/accounts',
+      summary: 'Delete Account',
+      description: 'Removes the account with its devices, purposes, events and measurements.',
+      tag: 'Accounts',
+      auth: 'account',
+      errors: [],
+      response: MessageResponse,
+      handler: async ({ account: { accountId }, request }) => {
+        await deleteAccount(deps, accountId, turnOfAccount(accountId, request.address));
+        return { timestamp: request.now(), message: 'The account was deleted.' };
+      },
+    }),
+    defineRoute({
+      name: 'listAccountEvents',
+      method: 'get',
+      path: '/v2/accounts/events',
+      summary: 'Get account events',
+      tag: 'Accounts',
+      auth: 'account',
+      errors: [],
+      responseHeaders: { Link: 'The next page: `<…>; rel="next"`; absent on the last.' },
+      query: EventsQuery,
+      response: z.object({ timestamp, events: z.array(AccountEvent) }),
+      handler: async ({ account, query, request }) => {
+        const { events, next } = await listAccountEvents(db, account, query);
+        if (next) linkNext(request, next);
+        return { timestamp: request.now(), events };
+      },
+    }),
+  ];
+}
+
+/** Beyond the specification: where an account is logged in, ending that, and a new password. */
+export function sessionRoutes(deps: AccountsDeps): Route[] {
+  const { sessions } = deps;
+  return [
+    defineRoute({
+      name: 'changePassword',
+      method: 'put',
+      path: '/v2/accounts/password',
+      summary: 'Change the password',
+      description: 'Ends every session of the account, this one too.',
+      tag: 'Sessions',
+      auth: 'account',
+      errors: [403, 429],
+      body: PasswordChange,
+      example: { oldPassword: exampleLogin.password, newPassword: 'battery staple correct horse' },
+      response: TimestampResponse,
+      handler: async ({ account, body, request }) => {
+        const { accountId } = account;
+        await changePassword(deps, { accountId, ...body }, doneBy(account, request));
+        return { timestamp: request.now() };
+      },
+    }),
+    defineRoute({
+      name: 'listSessions',
+      method: 'get',
+      path: '/v2/accounts/sessions',
+      summary: 'List sessions',
+      description:
+        'Where each began stands in `address` and `userAgent`, while the audit trail has it.',
+      tag: 'Sessions',
+      auth: 'account',
+      errors: [],
+      response: z.object({ timestamp, sessions: z.array(SessionEntry) }),
+      handler: async ({ account, request }) => {
+        const list = await sessions.list(account.accountId);
+        const logins = await listLogins(deps.db, account.accountId);
+        const tokens = await countTokensOfSessions(deps.db, account.accountId);
+        const entries = list.map(({ sessionId, kind, createdTs, lastUsedTs, expiresTs }) => {
+          const current = sessionId === account.sessionId;
+          const times = { createdTs, lastUsedTs, expiresTs };
+          const pushTokens = tokens.get(sessionId) ?? 0;
+          return { id: sessionId, kind, ...times, current, ...logins.get(sessionId), pushTokens };
+        });
+        return { timestamp: request.now(), sessions: entries };
+      },
+    }),
+    defineRoute({
+      name: 'endSession',
+      method: 'delete',
+      path: '/v2/accounts/sessions/{id}',
+      summary: 'End a session',
+      tag: 'Sessions',
+      auth: 'account',
+      errors: [],
+      params: z.object({ id: uuidParam.meta({ example: exampleIds.session }) }),
+      response: MessageResponse,
+      handler: async ({ account, params: { id }, request }) => {
+        await endSession(deps, account.accountId, id, doneBy(account, request));
+        return { timestamp: request.now(), message: 'The session was ended.' };
+      },
+    }),
   ];
 }

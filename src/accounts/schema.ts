@@ -1,7 +1,6 @@
-import { EmailAddress } from '../contract/email-address.ts';
-import { Language } from '../contract/language.ts';
+import { EmailAddress, Language } from '../contract/values.ts';
 import { z } from 'zod';
-import { isTimeZone } from '../lib/time-zone.ts';
+import { isTimeZone } from '../lib/time.ts';
 
 const minPassword = 8;
 const maxPassword = 128;

@@ -1,7 +1,27 @@
-import { actOnAlarm, personOf, type Act, type ActDeps } from './act-on.ts';
-import { changeAlarms } from './change-alarms.ts';
-import { closedAs } from './rules/close.ts';
-import { acknowledgedAlarm } from './rules/person.ts';
+import { type AuditKind, type DoneBy, insertEntries, insertEntry } from '../audit/audit.ts';
+import type { Bus } from '../bus/bus.ts';
+import type { AlarmChangeKind } from '../contract/alarm.ts';
+import type { EventName } from '../contract/event.ts';
+import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
+import { getAlarmDevice } from './rows.ts';
+import {
+  acknowledgedAlarm,
+  type Alarm,
+  closedAs,
+  nameKey,
+  type Quiet,
+  snoozed,
+  unquieted,
+} from './rules.ts';
+import {
+  changeAlarms,
+  loadDevices,
+  type LoadedDevice,
+  type PutOffPlanned,
+  type StoredChange,
+  type Telling,
+} from './store.ts';
 
 /** Nobody is told of it again. What is closed, or acknowledged already, stays as it is. Throws `not-found`. */
 export function acknowledgeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
@@ -27,5 +47,236 @@ export function closeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<vo
         { alarmId, closedBy: 'person', closedTs: ts, lastedWithState: own.movedTo !== null },
       ]);
     return 'alarm-closed';
+  });
+}
+
+export type ActDeps = {
+  db: Database;
+  bus: Bus;
+  telling: Telling & { putOffPlanned: PutOffPlanned };
+};
+
+/** Whose alarm or device it is, and who does something with it. `within`: only with devices of these labels; null: any. */
+export type Act = { accountId: number; within: readonly string[] | null; by: DoneBy };
+
+/** The device that it is about. */
+export type Target = Act & { deviceId: number; uuid: string };
+
+/** A device with its alarms, read and kept from others. */
+export type HeldDevice = Target & {
+  tx: Sql;
+  device: LoadedDevice | undefined;
+  ts: number;
+};
+
+/** As which it is written down who did it. */
+export const personOf = ({ actor }: DoneBy): string => actor.sessionId ?? actor.by;
+
+export type OfAlarm = {
+  of: Alarm['of'];
+  pId: string;
+  /** The alarm itself, where it is open, and the one that is open of its event. */
+  own: Alarm | null;
+  open: Alarm | null;
+};
+
+/** Does something with an alarm of a device. Throws `not-found`. */
+export async function actOnAlarm(
+  deps: ActDeps,
+  act: Act,
+  alarmId: number,
+  work: (held: HeldDevice, alarm: OfAlarm) => Promise<AuditKind | null>,
+): Promise<void> {
+  const { deviceId, uuid, of, pId } = await getAlarmDevice(deps.db, act, alarmId);
+  await actOnDevice(
+    deps,
+    { ...act, deviceId, uuid },
+    (held) => {
+      const open = held.device?.open.find((one) => nameKey(one.of) === nameKey(of)) ?? null;
+      const own = open?.alarmId === alarmId ? open : null;
+      return work(held, { of, pId, own, open });
+    },
+    { alarmId },
+  );
+}
+
+/** Does something with a device's alarms, and writes it down where it changed anything (`work` says as what). */
+async function actOnDevice(
+  { db, bus }: ActDeps,
+  target: Target,
+  work: (held: HeldDevice) => Promise<AuditKind | null>,
+  details: { alarmId: number },
+): Promise<void> {
+  const { accountId, deviceId, uuid, by } = target;
+  await db.transaction(async (tx) => {
+    const device = (await loadDevices(tx, [deviceId])).get(deviceId);
+    const kind = await work({ ...target, tx, device, ts: by.ts });
+    if (!kind) return;
+    const entry = { kind, ...by, details: { ...details, deviceAuthUuid: uuid } };
+    await insertEntry(tx, accountId, entry);
+  });
+  bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
+}
+
+type Until = Pick<Quiet, 'untilTs' | 'reason'>;
+
+/** Devices of one account, and who mutes them. */
+export type Muted = {
+  accountId: number;
+  by: DoneBy;
+  devices: readonly { deviceId: number; uuid: string }[];
+};
+
+/** Nobody is told of any event of the device until then. */
+export function muteDevice(deps: ActDeps, target: Target, until: Until): Promise<void> {
+  return change(deps, target, until);
+}
+
+/** People are told of the device's events again: of what is open and was not told at once. */
+export function unmuteDevice(deps: ActDeps, target: Target): Promise<void> {
+  return change(deps, target, null);
+}
+
+async function change({ db, bus, telling }: ActDeps, target: Target, until: Until | null) {
+  const { accountId, deviceId, uuid, by } = target;
+  const devices = [{ deviceId, uuid }];
+  await db.transaction((tx) => muteWithin(tx, telling, { accountId, by, devices }, until));
+  bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
+}
+
+/**
+ * The same of many within the caller's transaction: until then, or (null) not any more. A statement is for all of
+ * them, however many there are. Streams are not told.
+ */
+export async function muteWithin(
+  tx: Sql,
+  telling: Pick<ActDeps['telling'], 'putOffPlanned'>,
+  { accountId, by, devices }: Muted,
+  until: Until | null,
+): Promise<void> {
+  const ids = devices.map(({ deviceId }) => deviceId);
+  const loaded = await loadDevices(tx, ids);
+  const changed = devices.filter(({ deviceId }) => {
+    const device = loaded.get(deviceId);
+    return device !== undefined && (until !== null || device.mute !== null);
+  });
+  if (changed.length === 0) return;
+  const changedIds = changed.map(({ deviceId }) => deviceId);
+  if (until) {
+    await saveMutes(tx, changedIds, { ...until, by: personOf(by), ts: by.ts });
+    await telling.putOffPlanned(tx, changedIds, until.untilTs);
+  } else await removeMutes(tx, changedIds);
+  const woken = changedIds.flatMap((id) => wakenBy(loaded.get(id), until, by.ts));
+  await changeAlarms(tx, woken);
+  const kind: AuditKind = until ? 'device-muted' : 'device-unmuted';
+  const entries = changed.map(({ uuid }) => ({ kind, ...by, details: { deviceAuthUuid: uuid } }));
+  await insertEntries(tx, accountId, entries);
+}
+
+/** The timer of what a mute put off looks when the new one ends, where that is sooner, instead of at the mute's end. */
+function wakenBy(
+  device: LoadedDevice | undefined,
+  until: Until | null,
+  ts: number,
+): StoredChange[] {
+  const before = device?.mute;
+  if (!before || (until && before.untilTs <= until.untilTs)) return [];
+  const change: AlarmChangeKind = 'unsnoozed';
+  return device.open.flatMap((alarm) => {
+    const set = unquieted(alarm, until?.untilTs ?? ts, before.untilTs);
+    return set ? [{ alarmId: alarm.alarmId, change, ts, set }] : [];
+  });
+}
+
+/** Of an event of a device; another one takes its place. */
+export async function saveSnooze(
+  tx: Sql,
+  deviceId: number,
+  snooze: Quiet & { of: EventName; pId: string; ts: number },
+): Promise<void> {
+  const { of, pId, untilTs, reason, by, ts } = snooze;
+  await tx.query(
+    `insert into alarm_snooze
+       (device_id, pu_id, st_id, ev_id, p_id, until_at, reason, snoozed_by, snoozed_at)
+     values ($1, $2, $3, $4, $5, ms_to_timestamp($6), $7, $8, ms_to_timestamp($9))
+     on conflict (device_id, pu_id, st_id, ev_id) do update
+       set p_id = excluded.p_id, until_at = excluded.until_at, reason = excluded.reason,
+           snoozed_by = excluded.snoozed_by, snoozed_at = excluded.snoozed_at`,
+    [deviceId, of.puId, of.stId, of.evId, pId, untilTs, reason, by, ts],
+  );
+}
+
+export async function removeSnooze(tx: Sql, deviceId: number, of: EventName): Promise<void> {
+  await tx.query(
+    `delete from alarm_snooze where device_id = $1 and pu_id = $2 and st_id = $3 and ev_id = $4`,
+    [deviceId, of.puId, of.stId, of.evId],
+  );
+}
+
+/** Of all events of devices; another one takes its place. */
+export async function saveMutes(
+  tx: Sql,
+  deviceIds: readonly number[],
+  { untilTs, reason, by, ts }: Quiet & { ts: number },
+): Promise<void> {
+  await tx.query(
+    `insert into device_mute (device_id, until_at, reason, muted_by, muted_at)
+     select id, ms_to_timestamp($2), $3, $4, ms_to_timestamp($5)
+       from unnest($1::bigint[]) as muted (id)
+     on conflict (device_id) do update
+       set until_at = excluded.until_at, reason = excluded.reason, muted_by = excluded.muted_by,
+           muted_at = excluded.muted_at`,
+    [deviceIds, untilTs, reason, by, ts],
+  );
+}
+
+export async function removeMutes(tx: Sql, deviceIds: readonly number[]): Promise<void> {
+  await tx.query('delete from device_mute where device_id = any($1::bigint[])', [deviceIds]);
+}
+
+/** Whether the account's current profile of the device is still the one that an alarm is of. */
+export async function hasProfile(tx: Sql, deviceId: number, pId: string): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `select from device_profile
+      where device_id = $1 and profile_id::text = $2 and state = 'current'`,
+    [deviceId, pId],
+  );
+  return rowCount === 1;
+}
+
+/** Nobody is told of its event until then: of this alarm, and of later ones. Throws `not-found`. */
+export function snoozeAlarm(
+  deps: ActDeps,
+  act: Act,
+  alarmId: number,
+  quiet: Pick<Quiet, 'untilTs' | 'reason'>,
+): Promise<void> {
+  return actOnAlarm(deps, act, alarmId, async (held, { of, pId, open }) => {
+    const { tx, ts, deviceId } = held;
+    // Of another profile's event there are no later alarms.
+    if (!open && !(await hasProfile(tx, deviceId, pId))) return null;
+    await saveSnooze(tx, deviceId, { ...quiet, of, pId, by: personOf(act.by), ts });
+    const set = open && snoozed(open, quiet);
+    if (open && set) {
+      await changeAlarms(held.tx, [{ alarmId: open.alarmId, change: 'snoozed', ts, set }]);
+      await deps.telling.dropPlanned(tx, [open.alarmId]);
+    }
+    return 'alarm-snoozed';
+  });
+}
+
+/** Its event may be told of again: what is open and was not told is told at once. Throws `not-found`. */
+export function unsnoozeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
+  return actOnAlarm(deps, act, alarmId, async (held, { of, open }) => {
+    const { tx, ts, deviceId, device } = held;
+    const snooze = device?.snoozes.find((one) => nameKey(one.of) === nameKey(of));
+    if (!snooze) return null;
+    await removeSnooze(tx, deviceId, of);
+    const set = open && unquieted(open, ts, snooze.untilTs);
+    if (open)
+      await changeAlarms(held.tx, [
+        { alarmId: open.alarmId, change: 'unsnoozed', ts, set: set ?? {} },
+      ]);
+    return 'alarm-unsnoozed';
   });
 }

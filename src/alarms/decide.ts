@@ -1,22 +1,233 @@
+import type { AlarmSignal } from '../contract/alarm.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import { toAsks } from './decide-alarms.ts';
-import { loadDevices, type LoadedDevice } from './load.ts';
-import type { Ask, Telling } from './ports.ts';
-import { askPeople } from './rules.ts';
-import { closeDue } from './rules/close.ts';
 import {
+  type Alarm,
   type AlarmDraft,
+  askPeople,
   beginDraft,
+  closeDue,
+  decide,
   type DeviceDraft,
   type PlannedAsk,
   quietUntil,
   type RuleOptions,
-} from './rules/draft.ts';
-import { settle } from './rules/settle.ts';
-import { type Drafted, saveDrafts } from './save-drafts.ts';
-import { lookAt } from './timer/look.ts';
-import { claimDevices, listDueDevices, type NextLook, saveLooks } from './timer/queries.ts';
+  settle,
+} from './rules.ts';
+import { type Drafted, giveIds, saveDrafts } from './save-drafts.ts';
+import {
+  type Ask,
+  type DecideDeps,
+  listStoredReports,
+  loadDevices,
+  type LoadedDevice,
+  type Opened,
+  reportName,
+  type Telling,
+} from './store.ts';
+
+/**
+ * Decides on the alarms of devices within the transaction that stores what happened to them: opens and closes
+ * them, has people told, and sets `notified` and `notNotified` on the events of firings. Gives those it opened
+ * within the quota: who commits the transaction counts them.
+ */
+export function createDecideAlarms(deps: DecideDeps) {
+  return async (tx: Sql, signals: readonly AlarmSignal[]): Promise<Opened> => {
+    const deviceIds = [...new Set(signals.map(({ device }) => device.deviceId))];
+    const loaded = await loadDevices(tx, deviceIds);
+    const stored = await listStoredReports(tx, reportsOf(signals));
+    const at = { options: deps.rules, nowTs: deps.clock(), asks: [] as PlannedAsk[] };
+    const { asks } = at;
+    const drafted = readSignals(signals, loaded, stored, at);
+    const opened = await giveIds(tx, drafted, deps);
+    const told = asks.length > 0 ? await deps.tell(tx, toAsks(asks)) : [];
+    const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
+    settle(asks, told, verdicts, at);
+    await saveDrafts(tx, drafted, deps);
+    return opened;
+  };
+}
+
+/** Has the rules of each device read its signals, in the order in which they happened. */
+function readSignals(
+  signals: readonly AlarmSignal[],
+  loaded: ReadonlyMap<number, LoadedDevice>,
+  stored: Set<string>,
+  at: Pick<DeviceDraft, 'options' | 'nowTs' | 'asks'>,
+): Map<number, Drafted> {
+  const drafted = new Map<number, Drafted>();
+  for (const signal of signals) {
+    const { deviceId } = signal.device;
+    const before = loaded.get(deviceId);
+    // It was removed meanwhile.
+    if (!before) continue;
+    if (signal.kind === 'fired' && signal.reportKey !== undefined) {
+      const name = reportName({ deviceId, ts: signal.event.ts, key: signal.reportKey });
+      // A redelivery is no firing.
+      if (stored.has(name)) continue;
+      stored.add(name);
+    }
+    const draft = drafted.get(deviceId)?.draft ?? beginDraft(before, at);
+    drafted.set(deviceId, { draft, device: before, ts: signal.arrivedTs });
+    decide(draft, signal);
+  }
+  return drafted;
+}
+
+function reportsOf(signals: readonly AlarmSignal[]) {
+  return signals.flatMap((signal) =>
+    signal.kind === 'fired' && signal.reportKey !== undefined
+      ? [{ deviceId: signal.device.deviceId, ts: signal.event.ts, key: signal.reportKey }]
+      : [],
+  );
+}
+
+/** What notifications are asked, of announcements that are made. */
+export function toAsks(asks: readonly PlannedAsk[]): Ask[] {
+  return asks.map(({ draft, type, device, event, actions, name }) => ({
+    type,
+    device,
+    event,
+    actions,
+    name,
+    alarmId: draft?.alarm.alarmId ?? null,
+    announcement: draft ? draft.alarm.announcement + 1 : 0,
+    sinceTs: draft?.alarm.sinceTs ?? event.ts,
+  }));
+}
+
+/** What is known beside the alarm's row when its timer looks at it; ms. */
+export type LookAt = {
+  nowTs: number;
+  ringMaxAgeMs: number;
+  /** Nobody is told of its event until then; null: people are. */
+  quietUntilTs: number | null;
+  /** The newest `ts` of its senses; null: nothing is stored of them. */
+  newestTs: number | null;
+};
+
+/** What the timer does. `wait`: it looks again at `nextTs`, if at all. */
+export type Look =
+  | { do: 'tell' }
+  | { do: 'repeat' }
+  | { do: 'wait'; nextTs: number | null; lookedTs?: number; isQuiet?: true };
+
+/** What is due of an open alarm whose time has come. */
+export function lookAt(alarm: Alarm, at: LookAt): Look {
+  const { tells, acknowledgedTs, announcedTs, repeatMs, endsTs } = alarm;
+  if (tells === 'silent-alarm' || acknowledgedTs !== null) return { do: 'wait', nextTs: null };
+  // What it stands for is over. It closes then, or goes on with a firing.
+  if (endsTs !== null) return { do: 'wait', nextTs: endsTs };
+  if (announcedTs !== null && repeatMs === null) return { do: 'wait', nextTs: null };
+  if (at.quietUntilTs !== null) return { do: 'wait', nextTs: at.quietUntilTs, isQuiet: true };
+  if (announcedTs !== null) return { do: 'repeat' };
+  return backlogOf(alarm, at) ?? { do: 'tell' };
+}
+
+/**
+ * While the senses' newest times go forward faster than time does, a backlog is coming in: what it says last is
+ * not known yet.
+ */
+function backlogOf({ waitsForFresh, lookedTs, nextTs }: Alarm, at: LookAt): Look | null {
+  const { nowTs, ringMaxAgeMs, newestTs } = at;
+  if (!waitsForFresh || newestTs === null) return null;
+  const sinceMs = ringMaxAgeMs + Math.max(0, nowTs - (nextTs ?? nowTs));
+  if (newestTs - (lookedTs ?? newestTs) <= 2 * sinceMs) return null;
+  return { do: 'wait', nextTs: nowTs + ringMaxAgeMs, lookedTs: newestTs };
+}
+
+/** Neither its device nor its account was removed. */
+const isThere = `
+  exists (select from device d join account a on a.id = d.account_id
+           where d.id = alarm.device_id and a.removed_at is null)`;
+
+/** Devices that have an alarm whose time has come: to tell it, to look at it again, or to close it. */
+export async function listDueDevices(
+  sql: Sql,
+  { nowTs, limit }: { nowTs: number; limit: number },
+): Promise<number[]> {
+  const { rows } = await sql.query<{ id: number }>({
+    name: 'alarms-due-devices',
+    text: `
+      select device_id as id
+        from (select device_id from alarm
+               where closed_at is null and next_at <= ms_to_timestamp($1) and ${isThere}
+               order by next_at limit $2) as due
+       union
+      select device_id
+        from (select device_id from alarm
+               where closed_at is null
+                 and (ends_at is not null or expires_at is not null)
+                 and least(ends_at, expires_at) <= ms_to_timestamp($1) and ${isThere}
+               order by least(ends_at, expires_at) limit $2) as over
+       order by id
+       limit $2`,
+    values: [nowTs, limit],
+  });
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * Of these the devices that no other transaction holds, kept until this one ends: another process has the
+ * others, or their measurements are being stored, which may change what is due.
+ */
+export async function claimDevices(tx: Sql, deviceIds: readonly number[]): Promise<number[]> {
+  const { rows } = await tx.query<{ id: number }>({
+    name: 'alarms-claim-devices',
+    text: `
+      select id from device where id = any($1::bigint[]) and account_id is not null order by id
+         for no key update skip locked`,
+    values: [deviceIds],
+  });
+  return rows.map(({ id }) => id);
+}
+
+/** When the timer looks next: nothing that anybody is told of. */
+export type NextLook = {
+  alarmId: number;
+  nextTs: number | null;
+  lookedTs: number | null;
+  /** Why nobody was told. */
+  notNotified: string | null;
+};
+
+export async function saveLooks(tx: Sql, looks: readonly NextLook[]): Promise<void> {
+  if (looks.length === 0) return;
+  await tx.query({
+    name: 'alarms-save-looks',
+    text: `
+      update alarm a
+         set next_at = ms_to_timestamp(l.next_ts), looked_ts = l.looked_ts,
+             not_notified = l.not_notified
+        from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::text[])
+          as l (id, next_ts, looked_ts, not_notified)
+       where a.id = l.id`,
+    values: [
+      looks.map(({ alarmId }) => alarmId),
+      looks.map(({ nextTs }) => nextTs),
+      looks.map(({ lookedTs }) => lookedTs),
+      looks.map(({ notNotified }) => notNotified),
+    ],
+  });
+}
+
+/**
+ * An account has other recipients: what nobody could be told of is tried at once. What began in a backlog goes
+ * on waiting for a fresh measurement.
+ */
+export async function wakeAlarms(tx: Sql, accountId: number, nowTs: number): Promise<void> {
+  await tx.query(
+    `with waiting as (
+       select id from alarm
+        where account_id = $1 and closed_at is null and announced_at is null
+          and acknowledged_at is null and tells = 'alarm' and not waits_for_fresh
+          and next_at > ms_to_timestamp($2)
+        order by id for no key update
+     )
+     update alarm a set next_at = ms_to_timestamp($2) from waiting w where a.id = w.id`,
+    [accountId, nowTs],
+  );
+}
 
 export type RunAlarmsDeps = Telling & {
   db: Database;
@@ -139,4 +350,56 @@ const sensesOf = (devices: readonly LoadedDevice[], nowTs: number) =>
 function newestOf(sIds: readonly string[], deviceId: number, newest: NewestTs): number | null {
   const times = sIds.flatMap((sId) => newest.get(senseKey({ deviceId, sId })) ?? []);
   return times.length === 0 ? null : Math.max(...times);
+}
+
+export type TimerOptions = RunAlarmsDeps & {
+  clock: () => number;
+  /** How often due alarms are looked for. */
+  pollIntervalMs: number;
+  onError: (error: unknown) => void;
+};
+
+export type AlarmTimer = {
+  /** When it last did all that was due, ms; null: not yet. */
+  lastTs: () => number | null;
+  /** Ends after what it is at. */
+  close: () => Promise<void>;
+};
+
+/**
+ * Looks for alarms whose time has come, until it is closed. Several processes may: each takes the devices that
+ * no other one has.
+ */
+export function startAlarmTimer(options: TimerOptions): AlarmTimer {
+  const { clock, pollIntervalMs, onError } = options;
+  let running: Promise<void> | null = null;
+  let closed = false;
+  let lastTs: number | null = null;
+
+  async function runAll(): Promise<void> {
+    const nowTs = clock();
+    let isMore = true;
+    while (isMore && !closed) ({ isMore } = await runDue(options, nowTs));
+    lastTs = nowTs;
+  }
+
+  function look(): void {
+    if (closed || running) return;
+    running = runAll()
+      .catch(onError)
+      .finally(() => {
+        running = null;
+      });
+  }
+
+  const timer = setInterval(look, pollIntervalMs);
+  look();
+  return {
+    lastTs: () => lastTs,
+    async close() {
+      closed = true;
+      clearInterval(timer);
+      await running;
+    },
+  };
 }

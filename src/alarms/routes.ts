@@ -1,12 +1,36 @@
-import { linkNext } from '../http/page.ts';
-import { labelsOf } from '../http/rights.ts';
+import { z } from 'zod';
+import { doneBy } from '../audit/audit.ts';
+import { AlarmState, type AlarmTold, AlarmView } from '../contract/alarm.ts';
+import type { NotNotified } from '../contract/event.ts';
+import { lastOf, type Position, Text } from '../contract/values.ts';
+import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
+import { refuseLabelList } from '../exports/list-devices.ts';
+import type { Account, RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { acknowledgeAlarm, closeAlarm } from './act.ts';
-import type { Act } from './act-on.ts';
-import { actOf, actRoute } from './act-route.ts';
-import { getAlarm, listPage, type ListAlarmsDeps } from './list-alarms.ts';
-import { quietRoutes, type QuietRouteDeps } from './quiet-routes.ts';
-import { AlarmAnswer, AlarmList, AlarmParams, AlarmQuery } from './schema.ts';
+import { labelsOf } from '../http/router.ts';
+import {
+  cursorQuery,
+  DeviceParams,
+  exampleIds,
+  labelQuery,
+  limitQuery,
+  linkNext,
+  timestamp,
+  TimestampResponse,
+} from '../http/schema.ts';
+import {
+  acknowledgeAlarm,
+  type Act,
+  type ActDeps,
+  closeAlarm,
+  muteDevice,
+  snoozeAlarm,
+  unmuteDevice,
+  unsnoozeAlarm,
+} from './act.ts';
+import { type FoundAlarm, listAlarms, noSuchAlarm, toAlarmView } from './rows.ts';
+import { quietNow } from './rules.ts';
 
 export type AlarmRouteDeps = QuietRouteDeps & ListAlarmsDeps;
 
@@ -96,4 +120,353 @@ function onAlarm(
       return { timestamp: request.now() };
     },
   });
+}
+
+export type QuietRouteDeps = ActDeps & {
+  /** Throws `not-found` unless the device is the account's. */
+  getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
+};
+
+/** For how long nobody is told of an alarm, or of a device. */
+export function quietRoutes(deps: QuietRouteDeps): Route[] {
+  return [snooze(deps), unsnooze(deps), mute(deps), unmute(deps)];
+}
+
+function snooze(deps: QuietRouteDeps): Route {
+  return defineRoute({
+    name: 'snoozeAlarm',
+    ...actRoute,
+    method: 'post',
+    path: '/v2/alarms/{alarmId}/snooze',
+    summary: 'Snooze an alarm',
+    description:
+      "Nobody is told of its device's event until then, of this alarm and of later ones. An announcement and " +
+      'an acknowledgement are taken back: what is still true then is told. Another profile ends it.',
+    params: AlarmParams,
+    body: QuietBody,
+    example: exampleQuiet,
+    handler: async ({ account, params, body, request }) => {
+      const quiet = quietOf(body, request);
+      await snoozeAlarm(deps, actOf(account, request), params.alarmId, quiet);
+      return { timestamp: request.now() };
+    },
+  });
+}
+
+function unsnooze(deps: QuietRouteDeps): Route {
+  return defineRoute({
+    name: 'unsnoozeAlarm',
+    ...actRoute,
+    method: 'delete',
+    path: '/v2/alarms/{alarmId}/snooze',
+    summary: 'End a snooze',
+    description: 'An alarm that is open and was not told is told at once.',
+    params: AlarmParams,
+    handler: async ({ account, params, request }) => {
+      await unsnoozeAlarm(deps, actOf(account, request), params.alarmId);
+      return { timestamp: request.now() };
+    },
+  });
+}
+
+function mute(deps: QuietRouteDeps): Route {
+  return defineRoute({
+    name: 'muteDevice',
+    ...actRoute,
+    method: 'put',
+    path: '/v2/devices/{deviceAuthUuid}/mute',
+    summary: 'Mute a device',
+    description:
+      'Nobody is told of any of its events until then, notices included. What was told stays told; what was ' +
+      'planned is put off to its end.',
+    params: DeviceParams,
+    body: QuietBody,
+    example: exampleQuiet,
+    handler: async ({ account, params, body, request }) => {
+      const quiet = quietOf(body, request);
+      await muteDevice(deps, await targetOf(deps, account, params.deviceAuthUuid, request), quiet);
+      return { timestamp: request.now() };
+    },
+  });
+}
+
+function unmute(deps: QuietRouteDeps): Route {
+  return defineRoute({
+    name: 'unmuteDevice',
+    ...actRoute,
+    method: 'delete',
+    path: '/v2/devices/{deviceAuthUuid}/mute',
+    summary: 'End the mute of a device',
+    description: 'What is open and was not told is told at once.',
+    params: DeviceParams,
+    handler: async ({ account, params, request }) => {
+      await unmuteDevice(deps, await targetOf(deps, account, params.deviceAuthUuid, request));
+      return { timestamp: request.now() };
+    },
+  });
+}
+
+async function targetOf(
+  { getDeviceId }: QuietRouteDeps,
+  account: Account,
+  uuid: string,
+  request: RequestInfo,
+) {
+  const deviceId = await getDeviceId(account.accountId, uuid);
+  return { ...actOf(account, request), deviceId, uuid };
+}
+
+/** Throws `invalid-input` for a time that has passed, or is too far away. */
+function quietOf({ untilTs, reason }: QuietBody, { receivedTs }: RequestInfo) {
+  if (isAhead(untilTs, receivedTs)) return { untilTs, reason: reason ?? null };
+  const problems = [{ path: '/untilTs', message: 'is not within the next five years' }];
+  throw new DomainError('invalid-input', 'The request is not valid.', { problems });
+}
+
+/** What the routes have in common by which an account does something about its alarms. */
+export const actRoute = {
+  scope: 'alarms:write',
+  tag: 'Alarms',
+  auth: 'account',
+  errors: [404],
+  response: TimestampResponse,
+} as const;
+
+/** Who does it, and within which devices. */
+export const actOf = (account: Account, request: RequestInfo): Act => ({
+  accountId: account.accountId,
+  within: labelsOf(account),
+  by: doneBy(account, request),
+});
+
+/** Where a page ends: the next begins with older alarms than this one. */
+const AlarmCursor = z.object({ id: z.int().min(0) });
+
+export const AlarmQuery = z.object({
+  state: AlarmState.optional().meta({ description: 'Only alarms in this state.' }),
+  device: z.guid().toLowerCase().optional().meta({ description: 'Only of this `deviceAuthUuid`.' }),
+  label: labelQuery,
+  limit: limitQuery(100, 10),
+  cursor: cursorQuery(AlarmCursor),
+});
+export type AlarmQuery = z.output<typeof AlarmQuery>;
+
+const Delivery = z
+  .object({
+    kind: z.enum(['push', 'sms', 'email', 'webhook']),
+    recipient: z
+      .string()
+      .meta({ description: 'As in the notifications of a device: never whole.' }),
+    type: z.string().meta({ description: 'opened, repeated, escalated or closed.' }),
+    state: z.enum(['planned', 'queued', 'sent', 'logged', 'failed', 'held-back']),
+    changedTs: timestamp,
+    dueTs: timestamp
+      .optional()
+      .meta({ description: 'Of a planned one (`afterMs`): when it is due.' }),
+    reason: z.string().optional(),
+  })
+  .meta({ id: 'Delivery' });
+export type AlarmDelivery = z.infer<typeof Delivery>;
+
+export const ListedAlarm = AlarmView.safeExtend({
+  deliveries: z.array(Delivery).meta({
+    description: 'Newest first; the newest 50. Kept as long as notifications are.',
+  }),
+}).meta({ id: 'Alarm' });
+export type ListedAlarm = z.infer<typeof ListedAlarm>;
+
+export const AlarmList = z.object({ alarms: z.array(ListedAlarm), timestamp });
+export const AlarmAnswer = z.object({ alarm: ListedAlarm, timestamp });
+
+/** The alarm in a path; what is no number of one is answered 404. */
+export const AlarmParams = z.object({
+  alarmId: z
+    .string()
+    .regex(/^\d{1,15}$/)
+    .transform(Number)
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: object }) => {
+        for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key);
+        Object.assign(jsonSchema, { type: 'integer', minimum: 0, example: exampleIds.alarm });
+      },
+    }),
+});
+
+/** Five years: who wants quiet for longer changes the purpose. */
+const longestMs = 5 * 366 * 86_400_000;
+
+/** Until when nobody is told, and why. */
+export const QuietBody = z
+  .object({
+    untilTs: z.int().meta({
+      description: 'Milliseconds since the Unix epoch; in the future, by five years at most.',
+      example: 1893456000000,
+    }),
+    reason: Text.max(200).optional(),
+  })
+  .meta({ id: 'QuietUntil' });
+export type QuietBody = z.infer<typeof QuietBody>;
+
+/** Whether the time is one that a quiet can end at. */
+export const isAhead = (untilTs: number, nowTs: number): boolean =>
+  untilTs > nowTs && untilTs <= nowTs + longestMs;
+
+/** For the reference: until 2030. */
+export const exampleQuiet: QuietBody = { untilTs: 1893456000000, reason: 'being repaired' };
+
+type Value = number | Position;
+
+/** The newest values of senses, the first of one millisecond first; `last`: the last of them, where it is not there. */
+type Newest = Readonly<Record<string, { ts: number; vals: Value[]; last?: Value }>>;
+
+export type ListAlarmsDeps = {
+  db: Sql;
+  findNewest: (
+    sql: Sql,
+    wanted: { deviceId: number; sId: string }[],
+  ) => Promise<ReadonlyMap<number, Newest>>;
+  /** What became of messages about alarms. */
+  listDeliveries: (
+    sql: Sql,
+    alarmIds: readonly number[],
+  ) => Promise<ReadonlyMap<number, AlarmDelivery[]>>;
+};
+
+/** Whose alarms. `within`: only of devices that have one of these labels; null: of any. */
+type Owner = { accountId: number; within: readonly string[] | null };
+
+type Page = {
+  alarms: ListedAlarm[];
+  /** Behind which the next page begins. */
+  next: number | null;
+};
+
+/** Of a page of an account's alarms also where the next one begins. */
+export async function listPage(
+  deps: ListAlarmsDeps,
+  owner: Owner,
+  query: AlarmQuery,
+  nowTs: number,
+): Promise<Page> {
+  const { state, device: deviceUuid, label, limit, cursor } = query;
+  await refuseLabelList(deps.db, owner.accountId, { label, labels: owner.within });
+  const filter = { ...owner, state, deviceUuid, label, beforeId: cursor?.id };
+  const found = await listAlarms(deps.db, { ...filter, limit: limit + 1 });
+  const page = found.slice(0, limit);
+  const last = page.at(-1);
+  return {
+    alarms: await viewsOf(deps, page, nowTs),
+    next: last && found.length > limit ? last.alarm.alarmId : null,
+  };
+}
+
+/** Throws `not-found`, also for an alarm of somebody else. */
+export async function getAlarm(
+  deps: ListAlarmsDeps,
+  owner: Owner,
+  alarmId: number,
+  nowTs: number,
+): Promise<ListedAlarm> {
+  const found = await listAlarms(deps.db, { ...owner, alarmId, limit: 1 });
+  const [alarm] = await viewsOf(deps, found, nowTs);
+  if (!alarm) throw noSuchAlarm();
+  return alarm;
+}
+
+/** With the newest values of their senses, and what became of messages. */
+async function viewsOf(
+  { db, findNewest, listDeliveries }: ListAlarmsDeps,
+  page: FoundAlarm[],
+  nowTs: number,
+): Promise<ListedAlarm[]> {
+  const deliveries = await listDeliveries(
+    db,
+    page.map(({ alarm }) => alarm.alarmId),
+  );
+  const newest = await findNewest(db, sensesOf(page));
+  return page.map((one) => ({
+    ...toAlarmView(one.alarm, aroundOf(one, newest, nowTs)),
+    deliveries: deliveries.get(one.alarm.alarmId) ?? [],
+  }));
+}
+
+/** Each once, however many alarms read it. */
+function sensesOf(page: FoundAlarm[]): { deviceId: number; sId: string }[] {
+  const senses = new Map<string, { deviceId: number; sId: string }>();
+  for (const { alarm } of page)
+    for (const sId of alarm.sIds)
+      senses.set(`${alarm.device.deviceId} ${sId}`, { deviceId: alarm.device.deviceId, sId });
+  return [...senses.values()];
+}
+
+function aroundOf(
+  { alarm, deviceName, snooze, mute }: FoundAlarm,
+  newest: ReadonlyMap<number, Newest>,
+  nowTs: number,
+) {
+  const own = newest.get(alarm.device.deviceId) ?? {};
+  const values = alarm.sIds.flatMap((sId) => {
+    const value = Object.hasOwn(own, sId) ? own[sId] : undefined;
+    const val = lastOf(value);
+    if (!value || val === undefined) return [];
+    if (typeof val === 'number') return [{ sId, val, ts: value.ts }];
+    // Where it lies, not whether that agrees: of an event the same is told by what it compared.
+    const told = alarm.event.cause.senses.find((sense) => sense.sId === sId);
+    return [{ sId, val: told?.val ?? 0, ts: value.ts, lat: val.lat, long: val.long }];
+  });
+  return { deviceName, snoozed: quietNow(snooze, nowTs), muted: quietNow(mute, nowTs), values };
+}
+
+/** What an event's alarm is at, and what keeps it quiet. Ms. */
+export type Standing = {
+  state?: 'open' | 'acknowledged';
+  told?: AlarmTold;
+  notNotified?: NotNotified;
+  snoozedUntilTs?: number;
+};
+
+type Row = {
+  key: string;
+  is_open: boolean;
+  acknowledged_at: number | null;
+  told: AlarmTold | null;
+  not_notified: NotNotified | null;
+  until_at: number | null;
+};
+
+/** Events of a device that have an open alarm, or a snooze of that profile, by "puId/stId/evId". */
+export async function listStandings(
+  db: Sql,
+  { deviceId, pId }: { deviceId: number; pId: string },
+): Promise<Map<string, Standing>> {
+  const { rows } = await db.query<Row>(
+    `
+      select concat_ws('/', pu_id, st_id, ev_id) as key,
+             a.id is not null as is_open, a.acknowledged_at, a.told, a.not_notified, s.until_at
+        from (select * from alarm where device_id = $1 and closed_at is null) as a
+        full join (select * from alarm_snooze where device_id = $1 and p_id = $2) as s
+       using (pu_id, st_id, ev_id)`,
+    [deviceId, pId],
+  );
+  return new Map(rows.map((row) => [row.key, toStanding(row)]));
+}
+
+function toStanding(row: Row): Standing {
+  const snooze = row.until_at === null ? {} : { snoozedUntilTs: row.until_at };
+  if (!row.is_open) return snooze;
+  return {
+    state: row.acknowledged_at === null ? 'open' : 'acknowledged',
+    ...(row.told === null ? {} : { told: row.told }),
+    ...(row.not_notified === null ? {} : { notNotified: row.not_notified }),
+    ...snooze,
+  };
+}
+
+/** Until when a device is muted, ms; undefined where it is not. */
+export async function findMute(db: Sql, deviceId: number): Promise<number | undefined> {
+  const { rows } = await db.query<{ until_at: number }>(
+    'select until_at from device_mute where device_id = $1',
+    [deviceId],
+  );
+  return rows[0]?.until_at;
 }

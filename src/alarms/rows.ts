@@ -1,4 +1,13 @@
-import { nameKey, type Alarm } from './alarm.ts';
+import {
+  AlarmChangeKind,
+  type AlarmChangeRow,
+  type AlarmState,
+  type AlarmView,
+} from '../contract/alarm.ts';
+import type { EventName } from '../contract/event.ts';
+import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
+import { type Alarm, nameKey, type Quiet } from './rules.ts';
 
 /** A row as it is read: numbers of places and events stand beside each other. */
 export type AlarmRow = Omit<Alarm, 'device' | 'of' | 'movedTo'> & {
@@ -156,4 +165,263 @@ function toColumns(alarm: Alarm): Record<Column, unknown> {
     closed_at: alarm.closedTs,
     closed_by: alarm.closedBy,
   };
+}
+
+/** Which of an account's alarms. `label`: of devices that have it. */
+export type AlarmFilter = {
+  accountId: number;
+  state?: AlarmState | undefined;
+  deviceUuid?: string | undefined;
+  label?: string | undefined;
+  /** Only of devices that have one of these; null: of any. */
+  within: readonly string[] | null;
+  /** Only this one. */
+  alarmId?: number | undefined;
+  /** Only older ones than this. */
+  beforeId?: number | undefined;
+  limit: number;
+};
+
+export type FoundAlarm = {
+  alarm: Alarm;
+  deviceName: string;
+  snooze: Quiet | null;
+  mute: Quiet | null;
+};
+
+type Row = AlarmRow & Pick<FoundAlarm, 'deviceName' | 'snooze' | 'mute'>;
+
+/** By what each state is found in an index. */
+const inState: Record<AlarmState, string> = {
+  open: 'a.closed_at is null and a.acknowledged_at is null',
+  acknowledged: 'a.closed_at is null and a.acknowledged_at is not null',
+  closed: 'a.closed_at is not null',
+};
+
+const quiet = (of: string, by: string) => `
+  (select json_build_object(
+            'untilTs', trunc(extract(epoch from ${of}.until_at) * 1000)::bigint,
+            'reason', ${of}.reason, 'by', ${of}.${by})
+    where ${of}.until_at is not null)`;
+
+/** Has the label, and one of those that a key is confined to. */
+const isLabelled = `
+  ($3::text is null or d.labels @> array[$3::text]) and ($5::text[] is null or d.labels && $5)`;
+
+/**
+ * The newest alarms of devices that are there, or have certain labels, in two steps that read at most an entry of each device and `limit`
+ * of each of `limit` devices: a device whose newest alarm is older than those of `limit` others has none of them.
+ * Walking all alarms of the account until enough of them fit has no such bound.
+ */
+const newestOfLabelled = (fits: string, inOrder: string) => `
+  newest as (
+    select d.id as device_id, a.id
+      from device d
+     cross join lateral (
+       select a.id from alarm a
+        where a.device_id = d.id and a.id < $2 ${fits} order by ${inOrder} desc limit 1) a
+     where d.account_id = $1 and ${isLabelled}
+     order by a.id desc limit $4
+  ), page as (
+    select a.id
+      from newest n
+     cross join lateral (
+       select a.id from alarm a
+        where a.device_id = n.device_id and a.id < $2 ${fits} order by ${inOrder} desc limit $4) a
+     order by a.id desc limit $4
+  )`;
+
+/** One device of the account, within reach: of another one not even the index is read. */
+const ownDevice = `(
+  select d.id from device d where d.uuid = $6 and d.account_id = $1 and ${isLabelled})`;
+
+/** Whether the account has removed devices of which something is still to be deleted. */
+async function hasRemoved(sql: Sql, accountId: number): Promise<boolean> {
+  const { rowCount } = await sql.query('select from removed_device where account_id = $1 limit 1', [
+    accountId,
+  ]);
+  return rowCount === 1;
+}
+
+/** An alarm has no such number: all are before it. */
+const afterAll = '9223372036854775807';
+
+/** Newest first, `limit` at most. */
+export async function listAlarms(
+  sql: Sql,
+  { accountId, alarmId, state, deviceUuid, label, within, beforeId, limit }: AlarmFilter,
+): Promise<FoundAlarm[]> {
+  const fits = state ? `and ${inState[state]}` : '';
+  // Of open ones a device has few, and an index of its own: without an order, so that nothing else is walked for that.
+  const hasMany = state === undefined || state === 'closed';
+  const isOfLabel = label !== undefined || within !== null;
+  const [one, oneIs] =
+    alarmId === undefined ? [deviceUuid, `a.device_id = ${ownDevice}`] : [alarmId, 'a.id = $6'];
+  // Those of removed devices are no answer, and there are many until they are deleted: they are not walked either.
+  const isPaged =
+    one === undefined && (isOfLabel || (hasMany && (await hasRemoved(sql, accountId))));
+  const { rows } = await sql.query<Row>(
+    `${isPaged ? `with ${newestOfLabelled(fits, hasMany ? 'a.id' : 'a.id + 0')}` : ''}
+     select ${alarmColumns}, d.name as "deviceName",
+            ${quiet('s', 'snoozed_by')} as snooze, ${quiet('m', 'muted_by')} as mute
+       from alarm a
+       join device d on d.id = a.device_id and d.account_id = a.account_id
+       left join alarm_snooze s using (device_id, pu_id, st_id, ev_id)
+       left join device_mute m using (device_id)
+      where a.account_id = $1 and a.id < $2 and ${isLabelled} ${fits}
+        ${isPaged ? 'and a.id = any(array(select id from page))' : ''}
+        ${one === undefined ? '' : `and ${oneIs}`}
+      order by a.id desc
+      limit $4`,
+    [
+      accountId,
+      beforeId ?? afterAll,
+      label ?? null,
+      limit,
+      within,
+      ...(one === undefined ? [] : [one]),
+    ],
+  );
+  return rows.map(({ deviceName, snooze, mute, ...row }) => ({
+    alarm: toAlarm(row),
+    deviceName,
+    snooze,
+    mute,
+  }));
+}
+
+export const noSuchAlarm = () => new DomainError('not-found', 'There is no such alarm.');
+
+/** Throws `not-found`, also for an alarm of somebody else. */
+export async function getAlarmDevice(
+  sql: Sql,
+  { accountId, within }: { accountId: number; within: readonly string[] | null },
+  alarmId: number,
+): Promise<{ deviceId: number; uuid: string; pId: string; of: EventName }> {
+  const { rows } = await sql.query<EventName & { deviceId: number; uuid: string; pId: string }>(
+    `select device_id as "deviceId", device_uuid as uuid, p_id as "pId", pu_id as "puId", st_id as "stId",
+            ev_id as "evId"
+       from alarm a
+      where id = $2 and account_id = $1
+        and exists (select from device d
+                     where d.id = a.device_id and d.account_id = a.account_id
+                       and ($3::text[] is null or d.labels && $3))`,
+    [accountId, alarmId, within],
+  );
+  if (!rows[0]) throw noSuchAlarm();
+  const { puId, stId, evId, ...rest } = rows[0];
+  return { ...rest, of: { puId, stId, evId } };
+}
+
+/** Names that are longer together take more room than all else of an alarm. */
+const nameBytes = 300;
+
+/**
+ * As how many events an alarm counts that opens, or goes on: 1 unless its names are long. They are written with each of
+ * its changes.
+ */
+export function countsAs(
+  { purposeName, stateName, eventName }: Pick<Alarm, 'purposeName' | 'stateName' | 'eventName'>,
+  deviceName: string,
+): number {
+  const names = JSON.stringify([purposeName, stateName, eventName, deviceName]);
+  return Math.max(1, Math.ceil(Buffer.byteLength(names) / nameBytes));
+}
+
+type Position = { snapshot: string; ts: number };
+
+/**
+ * Alarms that changed between the two positions of a stream, each once and as it is now: how it became so is
+ * kept as long as the feed. Those of removed devices are gone.
+ */
+export async function* walkChangedAlarms(
+  sql: Sql,
+  { accountId, deviceId }: { accountId: number; deviceId: number | null },
+  { from, to }: { from: Position; to: Position },
+  limit: number,
+): AsyncGenerator<AlarmChangeRow[]> {
+  for (let after = 0; ;) {
+    const { rows } = await sql.query<AlarmRow & { deviceName: string }>({
+      name: 'alarms-changed',
+      text: `
+        select ${alarmColumns}, d.name as "deviceName"
+          from alarm a
+          join device d on d.id = a.device_id and d.account_id = a.account_id
+         where a.account_id = $1
+           and ($2::bigint is null or a.device_id = $2)
+           and a.id > $3
+           and a.xact >= pg_snapshot_xmin($4::pg_snapshot)
+           and not pg_visible_in_snapshot(a.xact, $4::pg_snapshot)
+           and pg_visible_in_snapshot(a.xact, $5::pg_snapshot)
+         order by a.id
+         limit $6`,
+      values: [accountId, deviceId, after, from.snapshot, to.snapshot, limit],
+    });
+    if (rows.length > 0) yield rows.map((row) => toRow(row, to.ts));
+    if (rows.length < limit) return;
+    after = rows.at(-1)?.alarmId ?? after;
+  }
+}
+
+function toRow({ deviceName, ...row }: AlarmRow & { deviceName: string }, ts: number) {
+  const alarm = toAlarm(row);
+  const { alarmId } = alarm;
+  const change = alarm.closedTs === null ? ('fired' as const) : ('closed' as const);
+  const around = { deviceName, snoozed: null, muted: null };
+  const body = { change, alarmId, alarm: toAlarmView(alarm, around) };
+  const { deviceId, uuid } = alarm.device;
+  return { type: 'alarm' as const, ts, seq: 0, body, deviceId, uuid };
+}
+
+/** What is said of an alarm that its row does not have. */
+export type AroundAlarm = {
+  deviceName: string;
+  snoozed: Quiet | null;
+  muted: Quiet | null;
+  /** Instead of those of its newest firing. */
+  values?: AlarmView['values'];
+};
+
+/** An alarm as clients see it. */
+export function toAlarmView(alarm: Alarm, around: AroundAlarm): AlarmView {
+  const { device, of, event } = alarm;
+  const { alarmId, pId, purposeName, stateName, eventName, sinceTs, lastFiringTs, firings } = alarm;
+  const { told, notNotified, announcedTs, acknowledgedTs, acknowledgedBy } = alarm;
+  return {
+    alarmId,
+    deviceAuthUuid: device.uuid,
+    deviceName: around.deviceName,
+    pId,
+    puId: of.puId,
+    purposeName,
+    stId: of.stId,
+    stateName,
+    evId: of.evId,
+    eventName,
+    state: stateOf(alarm),
+    sinceTs,
+    lastFiringTs,
+    firings,
+    values: around.values ?? event.cause.senses,
+    told,
+    notNotified,
+    announcedTs,
+    acknowledgedTs,
+    acknowledgedBy,
+    snoozed: around.snoozed,
+    muted: around.muted,
+    endsTs: alarm.endsTs,
+    closedTs: alarm.closedTs,
+    closedBy: alarm.closedBy,
+  };
+}
+
+function stateOf({ closedTs, acknowledgedTs }: Alarm): AlarmState {
+  if (closedTs !== null) return 'closed';
+  return acknowledgedTs === null ? 'open' : 'acknowledged';
+}
+
+/** The one of several changes that a stream names: the enumeration has them in this order. */
+export function foremost(changes: readonly AlarmChangeKind[]): AlarmChangeKind {
+  return AlarmChangeKind.options.find((kind) => changes.includes(kind)) ?? 'fired';
 }

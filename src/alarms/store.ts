@@ -1,9 +1,28 @@
-import type { AlarmChangeKind } from '../contract/alarm.ts';
-import { documentsOf, jsonSequence } from '../db/array.ts';
-import type { Sql } from '../db/sql.ts';
-import type { Alarm } from './alarm.ts';
-import { insertRows, updateRows, valuesOf } from './rows.ts';
-import { foremost, toAlarmView, type AroundAlarm } from './view.ts';
+import type { Announced } from '../contract/actions.ts';
+import type { AlarmChangeKind, Closing } from '../contract/alarm.ts';
+import { deleteInBatches, documentsOf, jsonSequence, type Sql } from '../db/sql.ts';
+import {
+  alarmColumns,
+  type AlarmRow,
+  type AroundAlarm,
+  foremost,
+  insertRows,
+  toAlarm,
+  toAlarmView,
+  updateRows,
+  valuesOf,
+} from './rows.ts';
+import {
+  type Alarm,
+  type DeviceBefore,
+  nameKey,
+  type PlannedAsk,
+  type Quiet,
+  quietNow,
+  type RuleOptions,
+  type Snooze,
+  type Told,
+} from './rules.ts';
 
 /** An alarm as it is after a transaction, and what the transaction did to it. */
 export type Changed = {
@@ -84,3 +103,256 @@ function bodyOf({ alarm, changes, around }: Changed): string {
     alarm: toAlarmView(alarm, around),
   });
 }
+
+/** What changes of an alarm, and when (ms). */
+export type StoredChange = {
+  alarmId: number;
+  change: AlarmChangeKind;
+  ts: number;
+  set: Partial<Omit<Alarm, 'alarmId' | 'device' | 'of'>>;
+};
+
+/**
+ * Changes alarms within the caller's transaction, and tells streams of it. All that changes an alarm goes through
+ * this, or through the rules (`saveDrafts`). Keeps their rows until the transaction ends, in the order of their
+ * numbers. Gives them as they are afterwards; those that are gone are left out.
+ */
+export async function changeAlarms(tx: Sql, changes: readonly StoredChange[]): Promise<Alarm[]> {
+  if (changes.length === 0) return [];
+  const byId = new Map<number, StoredChange[]>();
+  for (const change of changes)
+    byId.set(change.alarmId, [...(byId.get(change.alarmId) ?? []), change]);
+  const found = await lockAlarms(tx, [...byId.keys()]);
+  const deviceIds = [...new Set(found.map(({ device }) => device.deviceId))];
+  const names = await listNames(tx, deviceIds);
+  const quiets = await listQuiets(tx, deviceIds);
+  const changed = found.map((before) => {
+    const own = byId.get(before.alarmId) ?? [];
+    const ts = own.at(-1)?.ts ?? 0;
+    const { deviceId } = before.device;
+    const { snoozes = [], mute = null } = quiets.get(deviceId) ?? {};
+    const snooze = snoozes.find((one) => nameKey(one.of) === nameKey(before.of));
+    const alarm: Alarm = Object.assign(before, ...own.map(({ set }) => set));
+    return {
+      alarm,
+      isNew: false,
+      changes: own.map(({ change }) => change),
+      around: {
+        deviceName: names.get(deviceId) ?? '',
+        snoozed: quietNow(snooze, ts),
+        muted: quietNow(mute, ts),
+      },
+      ts,
+    };
+  });
+  await saveAlarms(tx, changed);
+  return changed.map(({ alarm }) => alarm);
+}
+
+async function lockAlarms(tx: Sql, alarmIds: readonly number[]): Promise<Alarm[]> {
+  const { rows } = await tx.query<AlarmRow>({
+    name: 'alarms-lock',
+    text: `
+      select ${alarmColumns}
+        from alarm a
+       where a.id = any($1::bigint[])
+         and exists (select from device d where d.id = a.device_id and d.account_id is not null)
+       order by a.id
+         for no key update`,
+    values: [alarmIds],
+  });
+  return rows.map(toAlarm);
+}
+
+async function listNames(tx: Sql, deviceIds: readonly number[]): Promise<Map<number, string>> {
+  const { rows } = await tx.query<{ id: number; name: string }>({
+    name: 'alarms-device-names',
+    text: 'select id, name from device where id = any($1::bigint[])',
+    values: [deviceIds],
+  });
+  return new Map(rows.map(({ id, name }) => [id, name]));
+}
+
+/** What is known of a device whose alarms are decided on, and its name. */
+export type LoadedDevice = DeviceBefore & { name: string };
+
+/**
+ * Reads what is open of these devices, and keeps others from changing it until the transaction ends: whoever
+ * changes alarms has the rows of their devices first, in the order of their numbers. A device that was removed
+ * is not among them.
+ */
+export async function loadDevices(
+  tx: Sql,
+  deviceIds: readonly number[],
+): Promise<Map<number, LoadedDevice>> {
+  const devices = await lockDevices(tx, deviceIds);
+  const open = await listOpen(tx, deviceIds);
+  const quiets = await listQuiets(tx, deviceIds);
+  const loaded = new Map(
+    devices.map(({ id, name }): [number, LoadedDevice] => {
+      const { snoozes = [], mute = null, known = null } = quiets.get(id) ?? {};
+      const carried = known && { known: new Set(known) };
+      return [id, { name, open: [], snoozes, mute, carried }];
+    }),
+  );
+  for (const alarm of open) loaded.get(alarm.device.deviceId)?.open.push(alarm);
+  return loaded;
+}
+
+async function lockDevices(tx: Sql, deviceIds: readonly number[]) {
+  const { rows } = await tx.query<{ id: number; name: string }>({
+    name: 'alarms-lock-devices',
+    text: `
+      select id, name from device
+       where id = any($1::bigint[]) and account_id is not null order by id for no key update`,
+    values: [deviceIds],
+  });
+  return rows;
+}
+
+async function listOpen(tx: Sql, deviceIds: readonly number[]): Promise<Alarm[]> {
+  const { rows } = await tx.query<AlarmRow>({
+    name: 'alarms-open',
+    text: `
+      select ${alarmColumns}
+        from alarm a
+       where a.device_id = any($1::bigint[]) and a.closed_at is null
+       order by a.id
+         for no key update`,
+    values: [deviceIds],
+  });
+  return rows.map(toAlarm);
+}
+
+/** What quiets a device; `known`: the events that had an alarm, of a device from before there were any. */
+export type DeviceQuiets = { snoozes: Snooze[]; mute: Quiet | null; known: string[] | null };
+
+const ms = (column: string) => `trunc(extract(epoch from ${column}) * 1000)::bigint`;
+
+/** By device; those that have none of it are left out. */
+export async function listQuiets(
+  tx: Sql,
+  deviceIds: readonly number[],
+): Promise<Map<number, DeviceQuiets>> {
+  const { rows } = await tx.query<
+    Omit<DeviceQuiets, 'snoozes'> & { deviceId: number; snoozes: Snooze[] | null }
+  >({
+    name: 'alarms-quiets',
+    text: `
+      select * from (
+        select d.id as "deviceId",
+               (select json_agg(json_build_object(
+                         'of', json_build_object('puId', pu_id, 'stId', st_id, 'evId', ev_id),
+                         'pId', p_id, 'untilTs', ${ms('until_at')}, 'reason', reason, 'by', snoozed_by))
+                  from alarm_snooze where device_id = d.id) as snoozes,
+               (select json_build_object(
+                         'untilTs', ${ms('until_at')}, 'reason', reason, 'by', muted_by)
+                  from device_mute where device_id = d.id) as mute,
+               (select array(select distinct concat_ws('/', pu_id, st_id, ev_id)
+                               from alarm where device_id = d.id)
+                  from alarm_upgrade where device_id = d.id) as known
+          from unnest($1::bigint[]) as d (id)) as quiets
+       where snoozes is not null or mute is not null or known is not null`,
+    values: [deviceIds],
+  });
+  return new Map(
+    rows.map(({ deviceId, snoozes, ...rest }) => [deviceId, { snoozes: snoozes ?? [], ...rest }]),
+  );
+}
+
+/** Which of these reports are stored already, by `reportName`. */
+export async function listStoredReports(
+  tx: Sql,
+  reports: readonly { deviceId: number; ts: number; key: string }[],
+): Promise<Set<string>> {
+  if (reports.length === 0) return new Set();
+  const { rows } = await tx.query<{ deviceId: number; ts: number; key: string }>({
+    name: 'alarms-stored-reports',
+    text: `
+      select e.device_id as "deviceId", e.ts, e.key
+        from unnest($1::bigint[], $2::bigint[], $3::text[]) as r (device_id, ts, key)
+        join event e
+          on e.device_id = r.device_id and e.type = 'sense' and e.ts = ms_to_timestamp(r.ts)
+         and e.key = r.key`,
+    values: [
+      reports.map(({ deviceId }) => deviceId),
+      reports.map(({ ts }) => ts),
+      reports.map(({ key }) => key),
+    ],
+  });
+  return new Set(rows.map(reportName));
+}
+
+export const reportName = ({ deviceId, ts, key }: { deviceId: number; ts: number; key: string }) =>
+  `${deviceId} ${ts} ${key}`;
+
+/**
+ * By device the senses that one of its alarms waits for: those that began too old to be told. A device that
+ * waits for none is not among them.
+ */
+export async function listWaitingSenses(
+  tx: Sql,
+  deviceIds: readonly number[],
+): Promise<Map<number, ReadonlySet<string>>> {
+  const { rows } = await tx.query<{ deviceId: number; sIds: string[] }>({
+    name: 'alarms-waiting-senses',
+    text: `
+      select device_id as "deviceId", array_agg(distinct s_id) as "sIds"
+        from alarm
+       cross join unnest(s_ids) as s_id
+       where device_id = any($1::bigint[]) and closed_at is null and waits_for_fresh
+       group by device_id`,
+    values: [deviceIds],
+  });
+  return new Map(rows.map(({ deviceId, sIds }) => [deviceId, new Set(sIds)]));
+}
+
+/** Forgets alarms that closed before `beforeTs` (ms), some thousand rows a transaction. Gives how many went. */
+export function forgetAlarms(db: Sql, beforeTs: number, signal?: AbortSignal): Promise<number> {
+  const deleteSome = (limit: number) =>
+    db.query(
+      `delete from alarm
+        where id = any(array(
+          select id from alarm where closed_at < ms_to_timestamp($1) limit $2
+             for update skip locked))`,
+      [beforeTs, limit],
+    );
+  return deleteInBatches(deleteSome, { signal });
+}
+
+/** What people are to be told. */
+export type Ask = Announced & Pick<PlannedAsk, 'device' | 'event' | 'actions' | 'name'>;
+
+/** An alarm that closed; `lasted`: it stood for a state that the device was in. */
+export type ClosedAlarm = {
+  alarmId: number;
+  closedBy: Closing;
+  closedTs: number;
+  lastedWithState: boolean;
+};
+
+/** What alarms ask of notifications, within their transaction. */
+export type Telling = {
+  tell: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
+  dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
+  tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
+};
+
+/** Puts off what is planned for devices until their mute ends (ms). */
+export type PutOffPlanned = (
+  tx: Sql,
+  deviceIds: readonly number[],
+  untilTs: number,
+) => Promise<void>;
+
+export type DecideDeps = Telling & {
+  rules: RuleOptions;
+  clock: () => number;
+  /** How many more events of the account may be recorded now. */
+  eventsLeft: (accountId: number) => number;
+  /** Whether streams are told that an alarm goes on, which counts as so many events; takes them where they are. */
+  mayTellFirings: (accountId: number, events: number) => boolean;
+};
+
+/** As how many recorded events the alarms count that a transaction opens, by account, once it is committed. */
+export type Opened = ReadonlyMap<number, number>;

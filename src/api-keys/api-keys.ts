@@ -1,6 +1,66 @@
+import { createHash, randomBytes } from 'node:crypto';
+import { z } from 'zod';
 import type { Sql } from '../db/sql.ts';
-import type { Scope } from '../http/scope.ts';
-import type { Key, NewKey } from './schema.ts';
+import { DomainError } from '../errors.ts';
+import { type Account, type Scope, scopes } from '../http/request.ts';
+import { timestamp } from '../http/schema.ts';
+import { coalesce } from '../lib/coalesce.ts';
+
+export type KeyAuthDeps = {
+  db: Sql;
+  clock: () => number;
+  /** Whether the operator has shut the account out. */
+  isDisabled: (accountId: number) => boolean;
+  onError: (error: unknown) => void;
+};
+
+const minuteMs = 60_000;
+
+export type KeyAuthentication = {
+  /** Throws `unauthenticated`. */
+  authenticate: (key: string) => Promise<Account>;
+  /** The same by its identifier, for what a key has made. */
+  find: (accountId: number, keyId: string) => Promise<Account>;
+};
+
+/**
+ * Says whose a key is. It is looked up each time, so that one that was revoked opens nothing from then on,
+ * in any process.
+ */
+export function createKeyAuthentication({
+  db,
+  clock,
+  isDisabled,
+  onError,
+}: KeyAuthDeps): KeyAuthentication {
+  const { find } = coalesce({ load: (hashes: string[]) => loadKeys(db, hashes), parallel: 2 });
+
+  function note({ id, usedTs }: FoundKey, nowTs: number): void {
+    if (usedTs !== null && nowTs - usedTs < minuteMs) return;
+    void noteUse(db, id, nowTs).catch(onError);
+  }
+
+  function accept(found: FoundKey | null): Account {
+    const nowTs = clock();
+    if (!found || (found.expiresTs !== null && found.expiresTs <= nowTs)) throw noSuchKey();
+    const { accountId, accountUuid, keyId, scopes, labels } = found;
+    if (isDisabled(accountId)) throw noSuchKey();
+    note(found, nowTs);
+    return { accountId, accountUuid, sessionId: keyId, key: { keyId, scopes, labels } };
+  }
+
+  return {
+    async authenticate(text) {
+      const hash = hashKeyText(text);
+      return accept(hash && (await find(hash.toString('hex'))));
+    },
+    find: async (accountId, keyId) => accept(await findKey(db, accountId, keyId)),
+  };
+}
+
+function noSuchKey(): DomainError {
+  return new DomainError('unauthenticated', 'The API key is unknown, revoked or expired.');
+}
 
 /** A key as it is found by its hash. */
 export type FoundKey = {
@@ -114,3 +174,60 @@ export async function deleteKey(
   );
   return rows[0]?.name ?? null;
 }
+
+const prefix = 'sens_';
+/** 256 bits as base64url. */
+const pattern = /^sens_[\w-]{43}$/;
+
+/** A key is recognised by how it begins: no token of a session does. */
+export const isKeyText = (token: string): boolean => token.startsWith(prefix);
+
+export function makeKeyText(): string {
+  return prefix + randomBytes(32).toString('base64url');
+}
+
+/** SHA-256: a key is random, so that nobody finds it by guessing. Null for what can be no key. */
+export function hashKeyText(text: string): Buffer | null {
+  return pattern.test(text) ? createHash('sha256').update(text).digest() : null;
+}
+
+const Scopes = z
+  .array(z.enum(scopes))
+  .min(1, 'name at least one scope')
+  .max(scopes.length)
+  .overwrite((list) => [...new Set(list)]);
+
+/** The body of POST /v2/accounts/keys. */
+export const NewKey = z.object({
+  name: z.string().min(1).max(200),
+  scopes: Scopes,
+  labels: z
+    .array(z.string().min(1).max(64))
+    .max(20)
+    .default([])
+    .meta({ description: 'Only devices with one of these labels; empty: all of the account.' }),
+  expiresTs: timestamp.optional().meta({ description: 'Until then; absent: until it is revoked.' }),
+});
+export type NewKey = z.infer<typeof NewKey>;
+
+export const MadeKey = z.object({
+  keyId: z.guid(),
+  key: z.string().meta({ description: 'Told this once. Sent as a bearer token.' }),
+  timestamp,
+});
+export type MadeKey = z.infer<typeof MadeKey>;
+
+const Key = z
+  .object({
+    keyId: z.guid(),
+    name: z.string(),
+    scopes: z.array(z.enum(scopes)),
+    labels: z.array(z.string()),
+    createdTs: timestamp,
+    expiresTs: timestamp.nullable(),
+    lastUsedTs: timestamp.nullable().meta({ description: 'To the minute; null: never.' }),
+  })
+  .meta({ id: 'ApiKey' });
+export type Key = z.infer<typeof Key>;
+
+export const KeyList = z.object({ keys: z.array(Key), timestamp });

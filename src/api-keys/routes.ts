@@ -1,18 +1,22 @@
 import { z } from 'zod';
-import { doneBy } from '../audit/entry.ts';
-import type { DoneBy } from '../audit/entry.ts';
-import { insertEntry } from '../audit/audit.ts';
+import { doneBy, type DoneBy, insertEntry } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { exampleIds, MessageResponse, uuidParam } from '../http/schema.ts';
-import { quotaExceeded } from '../quotas/exceeded.ts';
-import type { LimitsOf } from '../quotas/overrides.ts';
-import { lockUsage } from '../quotas/quotas.ts';
-import { hashKeyText, makeKeyText } from './key-text.ts';
-import { countKeys, deleteKey, insertKey, listKeys } from './api-keys.ts';
-import { KeyList, MadeKey, NewKey } from './schema.ts';
+import { type LimitsOf, lockUsage, quotaExceeded } from '../quotas/quotas.ts';
+import {
+  countKeys,
+  deleteKey,
+  hashKeyText,
+  insertKey,
+  KeyList,
+  listKeys,
+  MadeKey,
+  makeKeyText,
+  NewKey,
+} from './api-keys.ts';
 
 export type KeyRouteDeps = {
   db: Database;

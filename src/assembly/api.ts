@@ -1,25 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { join } from 'node:path';
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
-import { checkReach } from '../devices/check-reach.ts';
+import type { Connector } from '../../connector/mqtt/server.ts';
+import { type AccountsOptions, endSession, logIn } from '../accounts/account.ts';
+import {
+  createLinkMailLimit,
+  createLoginRates,
+  createRegistrationLimit,
+  createThrottle,
+  type MakeLimiter,
+  memoryLimiters,
+  redisLimiters,
+} from '../accounts/login-limits.ts';
+import { createPasswords } from '../accounts/passwords.ts';
+import { getAccount, hasAccounts } from '../accounts/queries.ts';
+import { accountsRoutes } from '../accounts/routes.ts';
+import { findMute, isAhead, listStandings } from '../alarms/routes.ts';
+import { keyRoutes } from '../api-keys/routes.ts';
+import { auditRoutes, doneBy } from '../audit/audit.ts';
+import {
+  brokerRoutes,
+  createBridgeCheck,
+  createSecretCheck,
+} from '../broker-hooks/broker-hooks.ts';
+import type { Config } from '../config/config.ts';
+import { pageRoutes, startConsoleBuild } from '../console/pages.ts';
+import {
+  consoleSessionRoutes,
+  createSessionCookie,
+  type SessionCookie,
+} from '../console/session.ts';
+import { createDeviceAuthenticator } from '../devices/authenticate.ts';
+import { checkReach, type FindAround } from '../devices/device.ts';
+import { findDeviceId } from '../devices/queries.ts';
+import { deviceRoutes } from '../devices/routes.ts';
+import { type ConnectorAddress, noSuchDevice } from '../devices/schema.ts';
+import { createDeviceIdentifier } from '../devices/tokens.ts';
+import { eventRoutes } from '../events/routes.ts';
+import { forgetPersons } from '../history/clear-removed.ts';
+import { readHistoryKind } from '../history/retention.ts';
 import { docsRoutes } from '../http/docs.ts';
-import { probeRoutes } from '../http/probes.ts';
-import { startHttp, type HttpOptions, type HttpServer } from '../http/server.ts';
-import { statusRoutes } from '../http/status.ts';
-import { createBox } from '../idempotency/box.ts';
-import { createRunOnce } from '../idempotency/run-once.ts';
-import { observeHttpTurns } from '../metrics/observe-http-turns.ts';
-import { webhookDocs } from '../notifications/hook-docs.ts';
-import { createRequestRate } from '../quotas/request-rate.ts';
-import { createTickets } from '../streams/tickets.ts';
+import { createRefuseSlowly } from '../http/errors.ts';
+import { probeRoutes, statusRoutes } from '../http/health.ts';
+import type { Route } from '../http/route.ts';
+import { type HttpOptions, type HttpServer, startHttp } from '../http/server.ts';
+import { createBox, createRunOnce } from '../idempotency/run-once.ts';
+import { findClockNotes } from '../ingest/save-states.ts';
+import { jobRoutes } from '../jobs/routes.ts';
+import { network } from '../lib/address.ts';
+import { closeRedis, connectRedis } from '../lib/redis.ts';
+import { findListening } from '../listening/listening.ts';
+import type { ServiceLog } from '../log/logger.ts';
+import { measurementRoutes } from '../measurements/routes.ts';
+import { findNewest } from '../measurements/store.ts';
+import { observeHooks, observeHttpTurns } from '../metrics/observe.ts';
+import { notificationRoutes } from '../notifications/routes.ts';
+import { webhookDocs } from '../notifications/webhook-docs.ts';
+import { profileRoutes } from '../profiles/routes.ts';
+import { purposeRoutes } from '../purposes/purposes.ts';
+import { createExports } from '../quotas/exports.ts';
+import { createRequestRate } from '../quotas/rates.ts';
+import { quotaRoutes } from '../quotas/routes.ts';
+import { createStreamCount } from '../streams/subscriber.ts';
+import { createTickets, type Tickets } from '../streams/tickets.ts';
 import { version } from '../version.ts';
-import { inFrontOf, upgradesOf } from './uplink.ts';
-import { startQuotaWatchOf } from './quota-watch.ts';
+import { startAccountMail, startHistoryCare, startJobs, startQuotaWatchOf } from './background.ts';
+import { listSeenBridges } from './bridges.ts';
+import { startLoginWatchOf } from './device-ports.ts';
+import { type DeviceSide, inFrontOf, leadersAmong, upgradesOf } from './devices.ts';
+import { answerOf, databaseAnswers, type ReleaseSteps } from './lifecycle.ts';
+import {
+  createAlarmsOfRoutes,
+  createInstallWarnings,
+  createOnLabelled,
+  listContactRoutes,
+} from './people.ts';
 import { startSecretChangeOf } from './secret-change.ts';
-import { listSeenBridges } from './bridges-seen.ts';
-import type { Console } from './console.ts';
-import { startDoors } from './doors.ts';
-import { answerOf, databaseAnswers } from './lifecycle.ts';
-import { type Shared } from './shared.ts';
-import { listRoutes, type OwnDevices } from './routes.ts';
+import { type Shared, tellOfRedis } from './shared.ts';
+import { createStreams, type Doors, listImportRoutes, startDoors } from './streams.ts';
 
 /** The half that apps, dashboards and people talk to. `devices`: the other half, where it runs in this process. */
 export async function startApi(
@@ -99,4 +157,318 @@ function takeRequestOf({
     requests.note(accountId, monotonicClock());
     return take(accountId);
   };
+}
+
+/** The devices that this process serves too. */
+export type OwnDevices = Pick<DeviceSide, 'connector' | 'uplink' | 'othersWait'>;
+
+export type RouteParts = {
+  doors: Doors;
+  tickets: Tickets;
+  devices: OwnDevices | null;
+  webConsole: Console | null;
+};
+
+/** All that is answered over HTTP, but for what the service says of itself. */
+export async function listRoutes(
+  shared: Shared,
+  { doors, tickets, devices, webConsole }: RouteParts,
+  httpPort: () => number,
+): Promise<Route[]> {
+  const { config, db, bus, keys, monotonicClock, limitsOf } = shared;
+  const { sessions, authenticate } = doors;
+  const { connector = null, othersWait = () => false } = devices ?? {};
+  const { removal, startClearing } = await startHistoryCare(shared, doors.isLive);
+  const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
+  const { quotas } = config;
+  const streams = createStreamCount((accountId) => limitsOf(accountId).streams);
+  const exports = createExports({
+    limitOf: (accountId) => limitsOf(accountId).exports,
+    isGone: shared.disabled.has,
+    nowMs: monotonicClock,
+  });
+  const counters = {
+    streams: async (accountId: number) => streams.used(accountId),
+    sessions: async (accountId: number) => (await sessions.list(accountId)).length,
+  };
+  const limiters = await startLimiters(shared);
+  const alarms = createAlarmsOfRoutes(shared);
+  const onLabelled = createOnLabelled(shared);
+  const jobs = startJobs(shared, { removal, acting: alarms.acting, onLabelled });
+  const warnings = createInstallWarnings(shared);
+  const findId = (accountId: number, uuid: string) => findDeviceId(db, accountId, uuid);
+  const getDeviceId = async (accountId: number, uuid: string) => {
+    const deviceId = await findId(accountId, uuid);
+    if (deviceId === null) throw noSuchDevice();
+    return deviceId;
+  };
+  const { walkAlarms } = alarms;
+  const parts = { doors: { authenticate }, tickets, streams, exports, walkAlarms };
+  const { eventHub, reaches, routes: streamRoutes } = createStreams(shared, parts);
+  const accounts = {
+    db,
+    sessions,
+    passwords: createPasswords(),
+    throttle: createThrottle(failedLogins, limiters),
+    countLogin: createLoginRates({ ...config.quotas, loginsOf: shared.loginsOf }, limiters),
+    ...startAccountMail(shared),
+    openRegistration,
+    countRegistration: createRegistrationLimit(registrationsPerAddress, limiters),
+    countLinkMail: createLinkMailLimit(limiters),
+    forgetPersons,
+    onAccountRemoved(accountId: number) {
+      bus.publish('removed', { accountId });
+      startClearing();
+    },
+    onPushTokens: alarms.wake,
+    pushTokensOf: (accountId: number) => limitsOf(accountId).pushTokens,
+  };
+  return [
+    ...accountsRoutes(accounts),
+    ...(webConsole?.listRoutes({ shared, doors, accounts }) ?? []),
+    ...auditRoutes({ db }),
+    ...keyRoutes({ db, limitsOf, onRevoked: (revoked) => bus.publish('revoked', revoked) }),
+    ...deviceRoutes({
+      db,
+      bus,
+      keys: keys.deviceTokens,
+      secretId: keys.secretIds[0] ?? '',
+      listConnectors: () => listConnectors(config, connector, httpPort()),
+      removeDevice: removal.removeDevice,
+      findNewest,
+      findAround: createFindAround(shared),
+      onConfigured: alarms.onConfigured,
+      quotas,
+      limitsOf,
+      exports,
+      newUuid: randomUUID,
+      startJob: jobs.startJob,
+      listJobDevices: jobs.listJobDevices,
+      isAhead,
+    }),
+    ...jobRoutes({ db }),
+    ...purposeRoutes({ db, quotas, limitsOf, warnOfNumbers: warnings.warnOfNumbers }),
+    ...quotaRoutes({ db, quotas, retention: config.retention, counters }),
+    ...profileRoutes({ db, bus, quotas, limitsOf, warnOfSms: warnings.warnOfSms }),
+    ...eventRoutes({
+      db,
+      bus,
+      hub: eventHub,
+      reaches,
+      getDeviceId,
+      authenticate,
+      streams,
+      exports,
+      walkAlarms,
+      onAccountDisabled: shared.disabled.onDisabled,
+    }),
+    ...streamRoutes,
+    ...alarms.listRoutes(getDeviceId),
+    ...measurementRoutes({ db, kind: await readHistoryKind(db), getDeviceId, exports }),
+    ...listImportRoutes(shared, { authenticate, othersWait }),
+    ...notificationRoutes({ db, findDeviceId: findId }),
+    ...listContactRoutes(shared),
+    ...listBrokerRoutes(shared, limiters),
+  ];
+}
+
+/** Counts attempts to log in: for all processes where there is a Redis. */
+export async function startLimiters({ config, log, releases }: Shared): Promise<MakeLimiter> {
+  if (config.redisUrl === null) return memoryLimiters;
+  const accountsLog = log.child({ component: 'accounts' });
+  const onError = (err: unknown) =>
+    accountsLog.warn(
+      { event: 'attempts.local', err },
+      'Redis does not answer: attempts to log in are counted by this process alone.',
+    );
+  const onBack = () => tellOfRedis(accountsLog);
+  const redis = await connectRedis({ url: config.redisUrl, onError, onBack });
+  releases.add('counters of attempts', () => closeRedis(redis));
+  return redisLimiters(redis);
+}
+
+/**
+ * Where devices are told to connect; an address left open is where this process really listens. Where plain MQTT is
+ * turned off, that is MQTT over TLS, or over a WebSocket where there is no certificate.
+ */
+export function listConnectors(
+  config: Config,
+  connector: Connector | null,
+  httpPort: number,
+): ConnectorAddress[] {
+  const ports = {
+    mqtt: connector?.addresses.tcp?.port ?? config.mqttListen?.port ?? 1883,
+    mqtts: connector?.addresses.tls?.port ?? config.mqttsListen?.port ?? 8883,
+    ws: httpPort,
+    wss: 443,
+    http: httpPort,
+    https: 443,
+  };
+  const insteadOfPlain = config.mqttsListen ? 'mqtts' : 'ws';
+  return config.connectors.map(({ id, kind, name, protocol: asked, host, port }) => {
+    const isOff = asked === 'mqtt' && port === null && config.mqttListen === null;
+    const protocol = isOff ? insteadOfPlain : asked;
+    return {
+      id,
+      kind,
+      name,
+      protocol,
+      host: host ?? config.publicHost,
+      port: port ?? ports[protocol],
+    };
+  });
+}
+
+/** What an evaluation says beside a device's evidence: its alarms, late measurements, when its connector listened. */
+export function createFindAround({ config, clock }: Pick<Shared, 'config' | 'clock'>): FindAround {
+  const leaders = leadersAmong(config.connectors);
+  const leaderOf = (connectorId: number) => leaders.get(connectorId) ?? null;
+  return async (db, { deviceId, pId, newest, listenedSinceTs: sinceTs }) => {
+    const [alarms, mutedUntilTs, { notes, told }, listening] = await Promise.all([
+      listStandings(db, { deviceId, pId }),
+      findMute(db, deviceId),
+      findClockNotes(db, deviceId, newest),
+      sinceTs === null
+        ? undefined
+        : findListening(db, deviceId, { sinceTs, nowTs: clock() }, leaderOf),
+    ]);
+    const late = notes.flatMap(({ sId, late: count, clockTs }) =>
+      count > 0 && clockTs !== null ? [[sId, { count, newestTs: clockTs }] as const] : [],
+    );
+    const ahead = notes.flatMap(({ sId, aheadTs }) =>
+      aheadTs === null ? [] : [[sId, { newestTs: aheadTs }] as const],
+    );
+    return {
+      alarms,
+      mutedUntilTs,
+      late: new Map(late),
+      ahead: new Map(ahead),
+      clockAheadTs: told?.aheadTs ?? undefined,
+      clockBackTs: told?.backTs ?? undefined,
+      listening,
+    };
+  };
+}
+
+/** What can be guessed in no time that anybody has. Shorter ones are taken: they may be in use. */
+const advisedLength = 32;
+
+/** What an external broker asks: only where a secret of its own says that there is one. */
+export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Route[] {
+  const { db, bus, keys, clock, releases, metrics } = shared;
+  const isDisabled = shared.disabled.has;
+  const { brokerHookSecret: secret, bridgeSecret } = shared.config;
+  if (secret === null) return [];
+  const log = shared.log.child({ component: 'bridge' });
+  for (const [variable, value] of [
+    ['BROKER_HOOK_SECRET', secret],
+    ['BRIDGE_SECRET', bridgeSecret],
+  ] as const)
+    if (value !== null && value.length < advisedLength)
+      log.warn(
+        { event: 'secret.short', variable, advisedLength },
+        'A secret is short enough to be guessed: make one with "openssl rand -base64 48".',
+      );
+  const authenticator = createDeviceAuthenticator({
+    db,
+    keys: keys.deviceTokens,
+    secretIds: keys.secretIds,
+    bus,
+    clock,
+    isDisabled,
+    watch: startLoginWatchOf(shared),
+  });
+  const identifier = createDeviceIdentifier({ db, bus, isDisabled });
+  releases.add('logins of hooks', () => authenticator.close());
+  releases.add('devices of hooks', () => identifier.close());
+  const { authenticateDevice } = authenticator;
+  const { identify } = identifier;
+  const onRefused = observeHooks(metrics.registry);
+  const networkOf = network;
+  const guessing = { makeLimiter, networkOf };
+  const checkSecret = createSecretCheck({ ...guessing, secret, onRefused });
+  const checkBridge = createBridgeCheck({
+    ...guessing,
+    secret: bridgeSecret ?? secret,
+    onRefused(reason, address) {
+      onRefused(reason);
+      if (reason === 'bridge-wrong-password')
+        log.warn(
+          { event: 'broker.bridge-refused', ...(address === undefined ? {} : { address }) },
+          'A client of the external broker called itself a bridge and showed a wrong password.',
+        );
+    },
+  });
+  return brokerRoutes({ checkSecret, checkBridge, authenticateDevice, identify });
+}
+
+export type Console = {
+  /** How the page's session reaches any route. */
+  cookie(keys: Shared['keys']): SessionCookie;
+  listRoutes(of: { shared: Shared; doors: Doors; accounts: AccountsOptions }): Route[];
+};
+
+/** Begins to build the console, beside the start of the database; null where it is turned off. */
+export function startConsole(
+  config: Config,
+  log: ServiceLog,
+  releases: ReleaseSteps,
+): Console | null {
+  if (!config.console.enabled || config.role.name === 'connector') return null;
+  const { databaseUrl, dataDir } = config;
+  const build = startConsoleBuild({
+    // With a database elsewhere nothing else is kept on this machine.
+    cacheDir: databaseUrl === null ? join(dataDir, 'console') : null,
+    log: log.child({ component: 'console' }),
+  });
+  releases.add('console', () => build.close());
+  const cookie = ({ accountTokens }: Shared['keys']) =>
+    createSessionCookie({ keys: accountTokens, publicUrl: config.publicUrl });
+  return {
+    cookie,
+    listRoutes({ shared, doors, accounts }) {
+      build.tell();
+      return [
+        ...pageRoutes(build.find),
+        ...listSessionRoutes(cookie(shared.keys), shared, doors, accounts),
+      ];
+    },
+  };
+}
+
+function listSessionRoutes(
+  cookie: SessionCookie,
+  { db }: Shared,
+  { sessions, authenticate }: Doors,
+  accounts: AccountsOptions,
+): Route[] {
+  const refuseSlowly = createRefuseSlowly(accounts.refusalPauseMs);
+  const deps = { ...accounts, revokeSession: sessions.revoke };
+  return consoleSessionRoutes({
+    cookie,
+    authenticate,
+    openRegistration: accounts.openRegistration,
+    hasMail: accounts.hasMail,
+    hasAccounts: () => hasAccounts(db),
+    signIn: (credentials, request) => {
+      const { address, receivedTs } = request;
+      const hasGone = () => request.signal.aborted;
+      const userAgent = request.header('user-agent');
+      const login = { ...credentials, address, userAgent, receivedTs, hasGone };
+      return refuseSlowly(() => logIn(deps, login, sessions.startAccountSession), request);
+    },
+    signOut: async (account, request) => {
+      await endSession(deps, account.accountId, account.sessionId, doneBy(account, request));
+    },
+    describeAccount: async (accountId) => {
+      const { accountUuid, email, name, timeZone, language } = await getAccount(db, accountId);
+      return {
+        accountAuthUuid: accountUuid,
+        email,
+        name,
+        timeZone: timeZone ?? 'UTC',
+        language: language ?? 'en',
+      };
+    },
+  });
 }

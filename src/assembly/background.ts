@@ -1,21 +1,239 @@
 import { Gauge } from 'prom-client';
+import type { AccountsOptions } from '../accounts/account.ts';
+import { startMailer } from '../accounts/mailer.ts';
 import { forgetTokensOfEnded } from '../accounts/push-tokens.ts';
+import { type ActDeps, muteWithin } from '../alarms/act.ts';
+import { forgetEntries, insertEntry } from '../audit/audit.ts';
+import { type RefusalLog, startRefusalLog } from '../audit/refusals.ts';
+import type { Sql } from '../db/sql.ts';
+import { listReachable, relabelDevices } from '../devices/actions.ts';
 import { forgetRefusedLogins } from '../devices/refused-logins.ts';
-import { createDeviceRemoval, detachDevices } from '../devices/remove.ts';
+import { createDeviceRemoval, detachDevices, type DeviceRemoval } from '../devices/remove.ts';
+import type { StoredAction } from '../devices/schema.ts';
 import { createClearing } from '../history/clear-removed.ts';
-import type { FailedJob } from '../history/failed-jobs.ts';
-import { type Chore, startUpkeep } from '../history/upkeep.ts';
-import { forgetKeys } from '../idempotency/forget-keys.ts';
-import { startEvery } from '../lib/every.ts';
-import { forgetGaps } from '../listening/queries.ts';
-import { forgetOldDisplays } from '../profiles/kept-displays.ts';
-import { removeUnusedProfiles } from '../profiles/remove-unused.ts';
-import { compactActivity } from '../quotas/activity-queries.ts';
-import { forgetTickets } from '../streams/ticket-queries.ts';
-import { forgetOldEntries } from './audit.ts';
-import { forgetOldJobs } from './jobs.ts';
-import { forgetOldAlarms } from './people.ts';
+import { type Chore, type FailedJob, startUpkeep } from '../history/upkeep.ts';
+import { forgetKeys } from '../idempotency/run-once.ts';
+import {
+  createStartJob,
+  type DoPiece,
+  forgetJobs,
+  type JobPiece,
+  keptSince,
+  listJobDevices,
+  type PieceDone,
+  startJobRunner,
+} from '../jobs/jobs.ts';
+import { startEvery } from '../lib/wait.ts';
+import { forgetGaps } from '../listening/listening.ts';
+import { observeNearQuotas } from '../metrics/observe.ts';
+import { asDeliveryError } from '../notifications/channels/channel.ts';
+import { emailDriver, type EmailOptions } from '../notifications/channels/email.ts';
+import { enqueueQuotaNotice } from '../notifications/enqueue-direct.ts';
+import { createUndeliveredLog } from '../notifications/log.ts';
+import { forgetOldDisplays } from '../profiles/downlinks.ts';
+import { removeUnusedProfiles } from '../profiles/queries.ts';
+import { compactActivity } from '../quotas/activity.ts';
+import { moreThan, type NearCounts, startQuotaWatch } from '../quotas/near.ts';
+import type { EndedSession } from '../sessions/sessions.ts';
+import { forgetTickets } from '../streams/tickets.ts';
+import { forgetOldAlarms, mailOptions } from './people.ts';
 import type { Shared } from './shared.ts';
+
+type JobDeps = {
+  removal: Pick<DeviceRemoval, 'removeWithin' | 'finishRemoval'>;
+  acting: ActDeps;
+  /** Labels of devices of the account changed. */
+  onLabelled: (accountId: number, nowTs: number) => Promise<void>;
+};
+
+/** Does what accounts begin with many devices. */
+export function startJobs(shared: Shared, deps: JobDeps) {
+  const { db, log, limitsOf, monotonicClock, clock, releases } = shared;
+  const { believedTs } = shared.believed;
+  const jobsLog = log.child({ component: 'jobs' });
+  const runner = startJobRunner({
+    db,
+    doPiece: createDoPiece(deps, clock),
+    nowMs: monotonicClock,
+    onError: (err) =>
+      jobsLog.warn(
+        { event: 'jobs.piece-failed', err },
+        'A job failed for some devices; it is tried again.',
+      ),
+  });
+  releases.add('jobs', () => runner.close());
+  return {
+    startJob: createStartJob({ db, limitsOf, believedTs, onStarted: runner.wake }),
+    listJobDevices,
+  };
+}
+
+/** A chore of the upkeep. */
+export const forgetOldJobs =
+  ({ db }: Pick<Shared, 'db'>) =>
+  (nowTs: number): Promise<void> =>
+    forgetJobs(db, { accountId: null, keep: 0, ...keptSince(nowTs) });
+
+function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => number): DoPiece {
+  return async (tx, piece) => {
+    const { accountId, uuids, labels } = piece;
+    const { action, ...of } = piece.action as StoredAction;
+    const by = { actor: piece.actor, ts: clock() };
+    switch (action) {
+      case 'label':
+      case 'unlabel':
+        return {
+          ...(await relabel(tx, piece, action, of.labels ?? [])),
+          after: () => onLabelled(accountId, clock()),
+        };
+      case 'remove': {
+        const removed = await removal.removeWithin(tx, accountId, { uuids, labels, by });
+        const after = async () => {
+          await removal.finishRemoval(removed);
+          acting.bus.publish('fleet', { accountId });
+        };
+        return { failed: missing(uuids, removed), after };
+      }
+      case 'mute':
+      case 'unmute': {
+        const devices = await listReachable(tx, accountId, { uuids, labels });
+        const until =
+          action === 'mute' ? { untilTs: of.untilTs ?? 0, reason: of.reason ?? null } : null;
+        await muteWithin(tx, acting.telling, { accountId, by, devices }, until);
+        const deviceIds = devices.map(({ deviceId }) => deviceId);
+        const after = () => acting.bus.publish('events', { accountIds: [accountId], deviceIds });
+        return { failed: missing(uuids, devices), after };
+      }
+    }
+  };
+}
+
+async function relabel(
+  tx: Sql,
+  { accountId, uuids }: JobPiece,
+  action: 'label' | 'unlabel',
+  labels: string[],
+): Promise<PieceDone> {
+  const [add, remove] = action === 'label' ? [labels, []] : [[], labels];
+  const { missing: gone, full } = await relabelDevices(tx, { accountId, uuids, add, remove });
+  return { failed: [...fail(gone, 'no-such-device'), ...fail(full, 'too-many-labels')] };
+}
+
+const fail = (uuids: readonly string[], reason: string) =>
+  uuids.map((deviceAuthUuid) => ({ deviceAuthUuid, reason }));
+
+function missing(uuids: readonly string[], found: readonly { uuid: string }[]) {
+  const there = new Set(found.map(({ uuid }) => uuid));
+  return fail(
+    uuids.filter((uuid) => !there.has(uuid)),
+    'no-such-device',
+  );
+}
+
+/** What links and mails to accounts need. Sends the mails from this process, where it has a mail server. */
+export function startAccountMail(
+  shared: Shared,
+): Pick<AccountsOptions, 'refusals' | 'linkKeys' | 'hasMail' | 'hasConsole'> {
+  const refusals = startRefusals(shared);
+  const options = mailOptions(shared);
+  if (options) startSending(shared, options, refusals);
+  const hasConsole = shared.config.console.enabled;
+  return { refusals, linkKeys: shared.keys.mailLinks, hasMail: options !== null, hasConsole };
+}
+
+function startSending(
+  shared: Shared,
+  options: EmailOptions,
+  refusals: Pick<RefusalLog, 'note'>,
+): void {
+  const { config, db, clock, keys, publicUrl, releases } = shared;
+  const log = shared.log.child({ component: 'accounts' });
+  const driver = emailDriver(options);
+  const onError = (err: unknown) =>
+    log.warn(
+      { event: 'accounts.mail-failed', err },
+      'Mails to accounts could not be read or written; it is tried again.',
+    );
+  const undelivered = createUndeliveredLog(
+    (fields) =>
+      log.warn(
+        { event: 'accounts.mail-undelivered', ...fields },
+        'Mails to accounts could not be delivered.',
+      ),
+    clock,
+  );
+  const mailer = startMailer({
+    db,
+    clock,
+    believedTs: shared.believed.believedTs,
+    linkKeys: keys.mailLinks,
+    publicUrl: publicUrl.get,
+    refusals,
+    pollIntervalMs: config.notifications.pollIntervalMs,
+    onError,
+    async sendMail(mail) {
+      try {
+        await driver.send(mail);
+        return 'sent';
+      } catch (error) {
+        const failure = asDeliveryError(error);
+        const again = failure.verdict === 'again';
+        undelivered.note({ about: { mailId: mail.id }, host: null, via: 'email', failure, again });
+        return again ? 'again' : 'never';
+      }
+    },
+    tend: () => undelivered.flush(),
+  });
+  releases.add('mails to accounts', async () => {
+    await mailer.close();
+    undelivered.flush({ isEnd: true });
+    driver.close();
+  });
+}
+
+const dayMs = 86_400_000;
+
+/** Where refused logins of this process are written down. */
+export function startRefusals({ db, clock, log, releases }: Shared): RefusalLog {
+  const onError = (err: unknown) =>
+    log
+      .child({ component: 'audit' })
+      .warn(
+        { event: 'audit.unwritten', err },
+        'Refused logins could not be written to the audit trail; it is tried again.',
+      );
+  const refusals = startRefusalLog({ db, clock, onError });
+  releases.add('refused logins', () => refusals.close());
+  return refusals;
+}
+
+/** A rule ended a session: a second use of a refresh token, or one login too many. */
+export function writeEndedSessions({
+  db,
+  clock,
+  log,
+}: Pick<Shared, 'db' | 'clock' | 'log'>): (ended: EndedSession) => void {
+  return ({ accountId, sessionId: session, reason, address }) => {
+    const actor = { by: 'service', sessionId: null, address } as const;
+    const details = { session, reason };
+    const entry = { kind: 'session-ended', actor, ts: clock(), details } as const;
+    insertEntry(db, accountId, entry).catch((err: unknown) =>
+      log
+        .child({ component: 'audit' })
+        .warn(
+          { event: 'audit.unwritten', err },
+          'The end of a session could not be written to the audit trail.',
+        ),
+    );
+  };
+}
+
+/** A chore of the upkeep. */
+export function forgetOldEntries({ config, db }: Shared): Chore {
+  return async (nowTs, { signal }) => {
+    await forgetEntries(db, nowTs - config.audit.days * dayMs, signal);
+  };
+}
 
 const clearEveryMs = 30_000;
 
@@ -97,4 +315,39 @@ export async function startHistoryCare(
     }),
   );
   return { removal, startClearing: clearing.start };
+}
+
+const said = [
+  { level: 'near', event: 'quotas.near', text: 'Accounts use 80 % and more of a quota.' },
+  { level: 'used-up', event: 'quotas.used-up', text: 'Accounts have used up a quota.' },
+] as const;
+
+/** Tells accounts, and the operator, which quotas near their end: once in an installation, whoever looks. */
+export function startQuotaWatchOf(shared: Shared): void {
+  const { config, db, clock, limitsOf, metrics, releases } = shared;
+  const log = shared.log.child({ component: 'quotas' });
+  const observe = observeNearQuotas(metrics.registry);
+  let known: NearCounts = new Map();
+  const watch = startQuotaWatch({
+    db,
+    quotas: config.quotas,
+    retention: config.retention,
+    clock,
+    tell: (tx, accountId, near, nowMs) =>
+      enqueueQuotaNotice(tx, accountId, near, { quotasOf: limitsOf, nowMs }),
+    onLook(counts) {
+      observe(counts);
+      for (const { level, event, text } of said) {
+        const accounts = moreThan(known, counts, level);
+        if (Object.keys(accounts).length > 0) log.warn({ event, accounts }, text);
+      }
+      known = counts;
+    },
+    onError: (err) =>
+      log.warn(
+        { event: 'quotas.unlooked', err },
+        'Which quotas near their end could not be looked up; it is tried again in a minute.',
+      ),
+  });
+  releases.add('quotas that near their end', () => watch.close());
 }

@@ -1,16 +1,29 @@
 import { readFile } from 'node:fs/promises';
-import { withoutCredentials } from '../../connector/bridge/advice.ts';
+import { hostname } from 'node:os';
 import { startBridge } from '../../connector/bridge/bridge.ts';
 import { filterOf } from '../../connector/bridge/client.ts';
-import type { BrokerAddress, LeaseTurn, StartLease } from '../../connector/bridge/ports.ts';
 import { startStandBy } from '../../connector/bridge/standby.ts';
-import { type BridgeStatus, createBridgeStatus } from '../../connector/bridge/status.ts';
+import {
+  type BridgeStatus,
+  type BridgeView,
+  type BrokerAddress,
+  createBridgeStatus,
+  type LeaseTurn,
+  type StartLease,
+  withoutCredentials,
+} from '../../connector/bridge/status.ts';
+import {
+  listLiveBridges,
+  type LiveBridge,
+  removeBridgeStatus,
+  saveBridgeStatus,
+} from '../broker-hooks/bridge-status.ts';
+import type { ConnectorSettings } from '../config/settings.ts';
 import { startLease } from '../db/lease.ts';
-import { createDeviceIdentifier } from '../devices/identify.ts';
-import type { ObservedBridge } from '../metrics/observe-bridge.ts';
+import type { Sql } from '../db/sql.ts';
+import { createDeviceIdentifier } from '../devices/tokens.ts';
+import type { ObservedBridge } from '../metrics/observe.ts';
 import { StartError } from '../start-error.ts';
-import { type BridgeSettings, leaseNameOf, namesAtBroker } from './bridge-names.ts';
-import { startBridgeReport } from './bridge-report.ts';
 import { atConnector, type ConnectorSide, devicePorts } from './device-ports.ts';
 
 export type BridgeSide = {
@@ -141,4 +154,155 @@ async function readBroker(settings: BridgeSettings): Promise<BrokerAddress> {
     password: passwordFile === undefined ? undefined : String(await read(passwordFile)).trim(),
     ca: caFile === undefined ? undefined : await read(caFile),
   };
+}
+
+export type BridgeSettings = Extract<ConnectorSettings, { kind: 'bridge' }>;
+
+const standByName = 'sensorium-bridge';
+
+/** What a bridge is called at the broker. */
+export function namesAtBroker({ id, broker: { username, shareName } }: BridgeSettings): {
+  username: string;
+  clientId: string;
+} {
+  // Brokers are told to take the name for the session's: those who share must not share one.
+  const user = username ?? (shareName === null ? standByName : `${standByName}-${id}`);
+  // Of the connector or the service, not of the process: the next one takes up what this one left.
+  return { username: user, clientId: shareName === null ? user : `${shareName}-${id}` };
+}
+
+/** The lease of bridges of which one at a time is connected; null where they share. */
+export function leaseNameOf(settings: BridgeSettings): string | null {
+  const { url, shareName } = settings.broker;
+  return shareName === null ? `${url} ${namesAtBroker(settings).clientId}` : null;
+}
+
+/** The bridges among connectors. */
+export function bridgesAmong(connectors: ConnectorSettings[]): BridgeSettings[] {
+  return connectors.filter((connector) => connector.kind === 'bridge');
+}
+
+export type BridgeReportOptions = {
+  db: Sql;
+  connectorId: number;
+  connectorName: string;
+  /** One run of this process. */
+  runUuid: string;
+  read: () => BridgeView;
+  /** Said once until it works again. */
+  onError: (error: unknown) => void;
+  /** Well below what a row that is not refreshed counts as gone after. */
+  refreshMs?: number;
+};
+
+export type BridgeReport = {
+  /** Something changed that others are to know at once. */
+  changed(): void;
+  /** Resolves when what is known has been written, or could not be. */
+  written(): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Tells the other processes, by the database, how a bridge of this one stands. */
+export function startBridgeReport(options: BridgeReportOptions): BridgeReport {
+  const { db, connectorId, connectorName, runUuid, read, onError, refreshMs = 5_000 } = options;
+  let writing = Promise.resolve();
+  let isDue = false;
+  let isFailing = false;
+
+  async function write(): Promise<void> {
+    isDue = false;
+    const { refused, ...view } = read();
+    const count = [...refused.values()].reduce((sum, each) => sum + each, 0);
+    const where = `${hostname()}:${process.pid}`;
+    const row = { ...view, connectorId, connectorName, runUuid, process: where, refused: count };
+    try {
+      await saveBridgeStatus(db, row);
+      isFailing = false;
+    } catch (error) {
+      if (!isFailing) onError(error);
+      isFailing = true;
+    }
+  }
+
+  /** One write at a time, and one more where something changed meanwhile. */
+  function changed(): void {
+    if (isDue) return;
+    isDue = true;
+    writing = writing.then(write);
+  }
+
+  const timer = setInterval(changed, refreshMs);
+  timer.unref();
+  changed();
+  return {
+    changed,
+    written: () => writing,
+    async close() {
+      clearInterval(timer);
+      await writing;
+      await removeBridgeStatus(db, { connectorId, runUuid }).catch(onError);
+    },
+  };
+}
+
+/** A bridge of the configuration, wherever it runs, as anybody may see it. */
+export type SeenBridge = {
+  connectorName: string;
+  /** `absent`: no process runs it. */
+  state: 'connected' | 'disconnected' | 'absent';
+  /** Since when, ms; null where no process runs it. */
+  sinceTs: number | null;
+  /** Why it is not connected, as a code; null where it is, or no process runs it. */
+  reason: string | null;
+  /** Where one at a time is connected: whether some process holds the lease. */
+  lease: 'held' | 'free' | null;
+  /** The process that holds it, as its machine and number. */
+  holder: string | null;
+  /** The last message from the broker and to it, of all processes that run it now, ms. */
+  lastInTs: number | null;
+  lastOutTs: number | null;
+  /** Messages that were not taken, of the same processes since their start. */
+  refused: number;
+};
+
+/** How all bridges of the configuration stand, whichever process runs them. */
+export async function listSeenBridges(
+  db: Sql,
+  connectors: ConnectorSettings[],
+): Promise<SeenBridge[]> {
+  const bridges = bridgesAmong(connectors);
+  if (bridges.length === 0) return [];
+  const live = await listLiveBridges(db);
+  return bridges.map((bridge) => see(bridge, bridges, live));
+}
+
+/** Connectors with one lease are served together: one of them is connected for all. */
+function see(bridge: BridgeSettings, bridges: BridgeSettings[], live: LiveBridge[]): SeenBridge {
+  const lease = leaseNameOf(bridge);
+  const isPartner = ({ connectorId }: LiveBridge) =>
+    connectorId === bridge.id ||
+    (lease !== null &&
+      bridges.some((other) => other.id === connectorId && leaseNameOf(other) === lease));
+  const rows = live.filter(isPartner);
+  const decisive =
+    rows.find(({ isConnected }) => isConnected) ??
+    rows.find(({ isLeaseHeld }) => isLeaseHeld) ??
+    rows[0];
+  const holder = rows.find(({ isLeaseHeld }) => isLeaseHeld);
+  return {
+    connectorName: bridge.name,
+    state: decisive === undefined ? 'absent' : decisive.isConnected ? 'connected' : 'disconnected',
+    sinceTs: decisive?.sinceTs ?? null,
+    reason: decisive?.reason ?? null,
+    lease: lease === null ? null : holder ? 'held' : 'free',
+    holder: holder?.process ?? null,
+    lastInTs: newestOf(rows.map(({ lastInTs }) => lastInTs)),
+    lastOutTs: newestOf(rows.map(({ lastOutTs }) => lastOutTs)),
+    refused: rows.reduce((sum, { refused }) => sum + refused, 0),
+  };
+}
+
+function newestOf(times: (number | null)[]): number | null {
+  return times.reduce((newest, ts) => (ts === null ? newest : Math.max(newest ?? ts, ts)), null);
 }

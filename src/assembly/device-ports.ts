@@ -1,17 +1,22 @@
 import { createRateStore, type RateStore } from '../../connector/device/rates.ts';
-import type { ConnectorLimits, Observer } from '../../connector/options.ts';
-import type { ConnectorPorts, DevicePorts } from '../../connector/ports.ts';
-import type { AccountThrottle, DeviceIdentity } from '../contract/uplink.ts';
+import type {
+  ConnectorLimits,
+  ConnectorPorts,
+  DevicePorts,
+  Observer,
+} from '../../connector/ports.ts';
+import type { PresenceNotice } from '../bus/bus.ts';
 import type { Config } from '../config/config.ts';
+import type { AccountThrottle, DeviceIdentity } from '../contract/uplink.ts';
+import { watchOtherProcesses } from '../db/lease.ts';
 import { createDeviceAuthenticator, type DeviceAuthenticator } from '../devices/authenticate.ts';
-import { createTokenHandover } from '../devices/token-handover.ts';
-import type { LoginWatch } from '../devices/login-watch.ts';
-import type { PresenceRecorder } from '../devices/presence.ts';
+import { type PresenceRecorder, startPresence } from '../devices/presence.ts';
+import { type LoginWatch, startLoginWatch } from '../devices/refused-logins.ts';
+import { createTokenHandover } from '../devices/tokens.ts';
 import type { Ingest } from '../ingest/ingest.ts';
-import type { Downlinks } from '../profiles/downlinks.ts';
+import { isUuid } from '../lib/text.ts';
 import { observeRates } from '../metrics/observe.ts';
-import { startCatchUpOf } from './catch-up.ts';
-import { startLoginWatchOf } from './login-watch.ts';
+import type { Downlinks } from '../profiles/downlinks.ts';
 import type { Shared } from './shared.ts';
 
 /** What any connector of this process is made with. */
@@ -129,4 +134,67 @@ export function startRatesOf(shared: Shared, ingest: Ingest): RateStore {
 /** What one device may do, over whatever protocol. */
 export function connectorLimits({ mqtt, quotas }: Config): ConnectorLimits {
   return { ...mqtt, rejectionsPerMessage: quotas.rejectionsPerMessage };
+}
+
+/** Keeps what this process refuses of devices' logins, and notes who is let in again. */
+export function startLoginWatchOf({ db, clock, log, releases }: Shared): LoginWatch {
+  const onError = (err: unknown) =>
+    log
+      .child({ component: 'devices' })
+      .warn(
+        { event: 'logins.unwritten', err },
+        'Refused logins of devices could not be written; it is tried again.',
+      );
+  const { refused, letIn, close } = startLoginWatch({ db, clock, onError });
+  releases.add('refused logins of devices', close);
+  return {
+    // What a device that is not known yet calls itself can be any text.
+    refused: (login) => {
+      if (isUuid(login.uuid)) refused(login);
+    },
+    letIn,
+  };
+}
+
+/**
+ * So long after somebody else was there devices are held to their rates. Short enough for a device to catch up between
+ * messages that are few; those who send more often are left alone.
+ */
+const quietMs = 250;
+
+/**
+ * Whether an account's devices may send more than their rates: nobody else wants the machine. That is, within `quietMs`
+ * no other account's message was stored here, nor a request or an import of one begun, and no other process kept the
+ * database busy. Undefined where devices are never to.
+ */
+export function startCatchUpOf(
+  shared: Shared,
+  ingest: Pick<Ingest, 'isAlone'>,
+): ((accountId: number) => boolean) | undefined {
+  const { config, db, monotonicClock, releases, requests } = shared;
+  if (!config.mqtt.catchUp) return undefined;
+  const processes = watchOtherProcesses({ db, nowMs: monotonicClock });
+  releases.add('watch of other processes', async () => processes.close());
+  return (accountId) =>
+    ingest.isAlone(accountId, quietMs) &&
+    monotonicClock() - requests.than(accountId) > quietMs &&
+    !processes.areBusy();
+}
+
+/** What writes which devices are connected at a connector of this process. */
+export async function startPresenceOf(
+  shared: Shared,
+  connectorId: number,
+): Promise<PresenceRecorder> {
+  const { db, bus, log, clock, releases } = shared;
+  const devicesLog = log.child({ component: 'devices', connectorId });
+  const onError = (err: unknown) =>
+    devicesLog.warn(
+      { event: 'presence.unwritten', err },
+      'The connected devices could not be stored; it is tried again.',
+    );
+  const tell = (accounts: PresenceNotice[]) => bus.publish('presence', { accounts });
+  const presence = await startPresence({ db, connectorId, clock, tell, onError });
+  releases.add('presence', () => presence.close());
+  return presence;
 }

@@ -1,21 +1,46 @@
 import { randomUUID } from 'node:crypto';
-import type { HttpConnector } from '../../connector/http/server.ts';
-import type { Connector } from '../../connector/mqtt/server.ts';
+import type { IncomingMessage } from 'node:http';
+import { Gauge } from 'prom-client';
+import {
+  devicesPrefix,
+  type HttpConnector,
+  startHttpConnector,
+} from '../../connector/http/server.ts';
+import { type Connector, startConnector } from '../../connector/mqtt/server.ts';
 import type { ConnectorSettings } from '../config/settings.ts';
+import type { AccountThrottle } from '../contract/uplink.ts';
+import type { Sql } from '../db/sql.ts';
+import { intermittentAmong } from '../devices/schema.ts';
+import { DomainError } from '../errors.ts';
+import { trustProxies } from '../http/answer.ts';
+import { probeRoutes } from '../http/health.ts';
+import { type HttpOptions, type HttpServer, startHttp } from '../http/server.ts';
 import type { Ingest } from '../ingest/ingest.ts';
-import { observeBridges } from '../metrics/observe-bridge.ts';
-import { observeConnector } from '../metrics/observe.ts';
+import { startTicks } from '../ingest/ticks.ts';
+import { startEvery } from '../lib/wait.ts';
+import { type ListeningWatch, startListening } from '../listening/listening.ts';
+import {
+  observeBridges,
+  observeConnector,
+  observeHttpTurns,
+  observeHttpUplink,
+  observeTicks,
+} from '../metrics/observe.ts';
+import { startHeartbeat } from '../notifications/heartbeat.ts';
+import type { Notifications } from '../notifications/notifications.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
-import { type BridgeSide, startBridgeSide } from './bridges.ts';
-import { type ConnectorSide, startDeviceLogins, startRatesOf } from './device-ports.ts';
-import { startHeartbeatOf } from './heartbeat.ts';
+import { type BridgeSide, leaseNameOf, startBridgeSide } from './bridges.ts';
+import {
+  connectorLimits,
+  connectorPorts,
+  type ConnectorSide,
+  type DeviceLogins,
+  startDeviceLogins,
+  startPresenceOf,
+  startRatesOf,
+} from './device-ports.ts';
 import { startIngestion } from './ingest.ts';
-import { startListeningOf } from './listening.ts';
-import { startMqtt } from './mqtt.ts';
-import { startPresenceOf } from './presence.ts';
 import type { Shared } from './shared.ts';
-import { startTicksOf } from './ticks.ts';
-import { startUplink } from './uplink.ts';
 
 export type DeviceSide = {
   /** The one that listens in this process; null where only bridges run. */
@@ -68,4 +93,266 @@ function pickConnectors({ config: { role, connectors } }: Shared): ConnectorSett
   if (role.name === 'connector') return connectors.filter(({ id }) => id === role.id);
   const own = ['mqtt', 'http'].map((kind) => connectors.find((one) => one.kind === kind));
   return connectors.filter((one) => own.includes(one) || one.kind === 'bridge');
+}
+
+/** Since when, and when not, the connectors of the configuration listen to their devices. */
+export async function startListeningOf(shared: Shared): Promise<ListeningWatch> {
+  const { config, db, clock, releases } = shared;
+  const log = shared.log.child({ component: 'devices' });
+  const leaders = leadersAmong(config.connectors);
+  const listening = await startListening({
+    db,
+    clock,
+    leaderOf: (connectorId) => leaders.get(connectorId) ?? null,
+    onError: (err) =>
+      log.warn(
+        { event: 'listening.unwritten', err },
+        'When connectors listened could not be stored; it is tried again.',
+      ),
+  });
+  releases.add('listening', () => listening.close());
+  return listening;
+}
+
+/** By connector, the first one of the configuration that has the same devices: bridges share those of a broker. */
+export function leadersAmong(connectors: readonly ConnectorSettings[]): Map<number, number> {
+  const firsts = new Map<string, number>();
+  return new Map(
+    connectors.map((connector) => {
+      const name = sharedName(connector);
+      const first = firsts.get(name) ?? connector.id;
+      firsts.set(name, first);
+      return [connector.id, first];
+    }),
+  );
+}
+
+function sharedName(connector: ConnectorSettings): string {
+  if (connector.kind !== 'bridge') return `${connector.kind} ${connector.id}`;
+  const { url, shareName } = connector.broker;
+  return leaseNameOf(connector) ?? `${url} ${shareName}`;
+}
+
+/** Takes what devices send over MQTT, with a broker of its own. */
+export async function startMqtt(
+  side: ConnectorSide,
+  connectorId: number,
+  logins: DeviceLogins,
+): Promise<Connector> {
+  const { shared, observer } = side;
+  const { config, log } = shared;
+  const connector = await startConnector(
+    {
+      tcp: config.mqttListen,
+      tls: config.mqttsListen,
+      limits: connectorLimits(config),
+      trustedProxies: config.mqtt.trustedProxies,
+      places: shared.places,
+      log: log.child({ component: 'mqtt', connectorId }),
+      observe: observer,
+      now: shared.monotonicClock,
+      rateStore: side.rateStore,
+    },
+    connectorPorts(side, connectorId, logins),
+  );
+  shared.memory.addIntake(connector.pause);
+  watchExpiry(shared, connector.certificateExpiresTs);
+  shared.edges.add('MQTT', (drainMs) => connector.close({ drainMs }));
+  return connector;
+}
+
+const dayMs = 86_400_000;
+/** Time enough to notice and to renew: certificates that renew themselves do so 30 days before their end. */
+const soonMs = 21 * dayMs;
+
+/** Tells in a metric when the certificate ends, and says so in the log, once a day, when that is near or has passed. */
+function watchExpiry(
+  { clock, log, metrics, releases }: Shared,
+  expiresTs: Connector['certificateExpiresTs'],
+): void {
+  new Gauge({
+    name: 'mqtt_certificate_expires_timestamp_seconds',
+    help: 'When the certificate of MQTT over TLS ends, in seconds since 1970.',
+    labelNames: ['protocol'],
+    registers: [metrics.registry],
+    collect() {
+      const ts = expiresTs();
+      if (ts !== null) this.set({ protocol: 'mqtts' }, ts / 1_000);
+    },
+  });
+  if (expiresTs() === null) return;
+  const told = log.child({ component: 'mqtt' });
+  const check = async () => {
+    const leftMs = (expiresTs() ?? Infinity) - clock();
+    if (leftMs > soonMs) return;
+    const days = Math.floor(Math.abs(leftMs) / dayMs);
+    const when = leftMs < 0 ? `ended ${days} days ago` : `ends in ${days} days`;
+    told.warn(
+      { event: 'certificate.ends' },
+      `The certificate of MQTT over TLS ${when}: devices refuse it then.`,
+    );
+  };
+  releases.add('certificate', startEvery(dayMs, check));
+}
+
+/** Takes what devices send over HTTP; the API listens for it, or `startUplinkHttp`. */
+export function startUplink(
+  side: ConnectorSide,
+  connectorId: number,
+  logins: DeviceLogins,
+): HttpConnector {
+  const { shared } = side;
+  const { config, log, metrics, readiness } = shared;
+  const uplink: HttpConnector = startHttpConnector(
+    {
+      limits: connectorLimits(config),
+      log: log.child({ component: 'http-uplink', connectorId }),
+      observe: observeHttpUplink(metrics.registry, () => uplink.snapshot()),
+      now: shared.monotonicClock,
+      rateStore: side.rateStore,
+      findAddress: addressOf(config.http.trustedProxies),
+      onLogin: ({ socket }) => shared.places.know(socket),
+      isLeaving: readiness.isStopping,
+    },
+    connectorPorts(side, connectorId, logins),
+  );
+  shared.memory.addIntake(uplink.pause);
+  shared.edges.add('HTTP uplink', (drainMs) => uplink.close({ drainMs }));
+  return uplink;
+}
+
+function addressOf(trustedProxies: string[]): (request: IncomingMessage) => string {
+  const findAddress = trustProxies(trustedProxies);
+  return ({ socket, headers }) =>
+    findAddress(socket.remoteAddress ?? '', String(headers['x-forwarded-for'] ?? ''));
+}
+
+/**
+ * The HTTP of a connector process: what its devices send over HTTP, or MQTT over a WebSocket, and probes. It has
+ * nothing of the API.
+ */
+export async function startConnectorHttp(
+  shared: Shared,
+  listen: { host: string; port: number },
+  takes: Pick<HttpOptions, 'inFront' | 'upgrades'>,
+): Promise<HttpServer> {
+  const { config, log, metrics, clock, readiness } = shared;
+  const http = await startHttp({
+    ...listen,
+    ...config.http,
+    places: shared.places,
+    routes: probeRoutes(readiness),
+    authenticate: async () => {
+      throw new DomainError('unauthenticated', 'There is nothing to log in to.');
+    },
+    ...takes,
+    log: log.child({ component: 'http' }),
+    clock,
+    observe: metrics.observeHttp,
+    roomBytes: shared.memory.requestBytes,
+    isShort: shared.memory.isShort,
+    isLeaving: readiness.isStopping,
+  });
+  observeHttpTurns(metrics.registry, http.countWaiting);
+  shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
+  return http;
+}
+
+/** Requests of devices are none of Koa's. */
+export function inFrontOf({ handle }: HttpConnector): Pick<HttpOptions, 'inFront'> {
+  return { inFront: { prefix: devicesPrefix, handle } };
+}
+
+/** MQTT over a WebSocket. Behind a trusted proxy its address is the one that the proxy names. */
+export function upgradesOf(
+  connector: Connector,
+  trustedProxies: string[],
+): Pick<HttpOptions, 'upgrades'> {
+  const findAddress = addressOf(trustedProxies);
+  return {
+    upgrades: {
+      '/mqtt': (request, socket, head) =>
+        connector.acceptWebSocket(request, socket, head, findAddress(request)),
+    },
+  };
+}
+
+type TicksSide = {
+  ingest: Pick<Ingest, 'tick'>;
+  holds: AccountThrottle;
+  connector: Pick<Connector, 'isConnected'> | null;
+  listening: Pick<ListeningWatch, 'isHere' | 'isKnownAt'>;
+};
+
+/** Evaluates timed conditions (a duration, a silence) when they are due: this process takes what is due of its own at once, of others a little later. */
+export function startTicksOf(
+  shared: Shared,
+  { ingest, holds, connector, listening }: TicksSide,
+): void {
+  const { config, db, clock, monotonicClock, log, metrics, releases } = shared;
+  const intermittent = new Set(intermittentAmong(config.connectors));
+  const ticks = startTicks({
+    db,
+    clock,
+    nowMs: monotonicClock,
+    tick: ingest.tick,
+    isHere: ({ uuid, connectorId, isConnected }) =>
+      connector?.isConnected(uuid) === true ||
+      // Of several processes with that connector each may take it: the second one finds nothing due.
+      ((intermittent.has(connectorId) || !isConnected) && listening.isHere(connectorId)),
+    isHeardOf: ({ connectorId, dueTs }) => listening.isKnownAt(connectorId, dueTs),
+    isHeld: (accountId) => holds.waitMs(accountId) > 0,
+    log: log.child({ component: 'ingest' }),
+    observe: observeTicks(metrics.registry),
+  });
+  releases.add('ticks', () => ticks.close());
+}
+
+type Watched = {
+  outbox: Pick<Notifications, 'lastLookTs'>;
+  holds: Pick<AccountThrottle, 'waitMs'>;
+  listening: Pick<ListeningWatch, 'of'>;
+};
+
+/** Later than this is not on time. */
+const lateMs = 60_000;
+
+/** Has a watcher elsewhere see that devices are heard, and that what is due is done; where one is configured. */
+export function startHeartbeatOf(shared: Shared, { outbox, holds, listening }: Watched): void {
+  const { config, db, clock, log, releases } = shared;
+  const { heartbeat } = config.notifications;
+  if (heartbeat === null) return;
+  const beating = startHeartbeat({
+    ...heartbeat,
+    log: log.child({ component: 'notifications' }),
+    checks: {
+      connectors: () =>
+        config.connectors.every(({ id }) => listening.of(id)?.gaps.at(-1)?.toTs !== null),
+      ticks: async () =>
+        (await listLateAccounts(db)).every((accountId) => holds.waitMs(accountId) > 0),
+      alarms: () => areAlarmsOnTime(db, clock()),
+      deliveries: () => clock() - (outbox.lastLookTs() ?? 0) < lateMs,
+    },
+  });
+  releases.add('heartbeat', () => beating.close());
+}
+
+/** Accounts with devices that time should have been told. Those over a quota have to wait. */
+async function listLateAccounts(db: Sql): Promise<number[]> {
+  const { rows } = await db.query<{ accountId: number }>(
+    `select distinct account_id as "accountId"
+       from (select account_id from device_due
+              where coalesce(retry_at, due_at) < service_now() - interval '${lateMs} ms'
+              order by coalesce(retry_at, due_at) limit 1000) as late`,
+  );
+  return rows.map(({ accountId }) => accountId);
+}
+
+async function areAlarmsOnTime(db: Sql, nowTs: number): Promise<boolean> {
+  const { rows } = await db.query(
+    `select from alarm
+      where closed_at is null and next_at < ms_to_timestamp($1) limit 1`,
+    [nowTs - lateMs],
+  );
+  return rows.length === 0;
 }

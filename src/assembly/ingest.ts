@@ -1,30 +1,36 @@
 import { randomUUID } from 'node:crypto';
-import { listWaitingSenses } from '../alarms/load.ts';
-import type { AccountThrottle } from '../contract/uplink.ts';
+import { listWaitingSenses } from '../alarms/store.ts';
+import type { AccountThrottle, Uplink } from '../contract/uplink.ts';
 import type { Database } from '../db/database.ts';
 import { states } from '../db/errors.ts';
 import { replaceConfigurations } from '../devices/queries.ts';
 import { keepRejections } from '../devices/rejections.ts';
-import { recordEvents } from '../events/record.ts';
-import { startIngest } from '../ingest/ingest.ts';
-import type { Ingest, IngestDeps, IngestOptions } from '../ingest/ingest.ts';
+import { recordEvents } from '../events/routes.ts';
+import type { EventQuotaOptions } from '../ingest/event-quota.ts';
+import { type Ingest, type IngestDeps, type IngestOptions, startIngest } from '../ingest/ingest.ts';
 import type { ListeningWatch } from '../listening/listening.ts';
 import { startListeners } from '../live/listeners.ts';
-import { createKnownSeries } from '../measurements/series.ts';
-import type { KnownSeries } from '../measurements/series.ts';
-import { findNewest } from '../measurements/newest.ts';
-import { addMeasurements, findStored, storeMeasurements } from '../measurements/store.ts';
+import {
+  addMeasurements,
+  createKnownSeries,
+  findNewest,
+  findStored,
+  type KnownSeries,
+  storeMeasurements,
+} from '../measurements/store.ts';
 import { observeIngest } from '../metrics/observe.ts';
 import type { Notifications } from '../notifications/notifications.ts';
-import type { Downlinks } from '../profiles/downlinks.ts';
-import { keepDisplays } from '../profiles/kept-displays.ts';
-import { saveProfileAnswers } from '../profiles/save-answers.ts';
-import { createEventCounters } from '../quotas/activity.ts';
-import { createEventRate } from '../quotas/event-rate.ts';
-import { startAlarms } from './people.ts';
-import { eventsLeftOf, startActivityOf, startHoldsOf } from './event-counters.ts';
-import { startNotificationsOf } from './notifications.ts';
+import { type Downlinks, keepDisplays, saveProfileAnswers } from '../profiles/downlinks.ts';
+import {
+  type Activity,
+  createAccountThrottle,
+  createEventCounters,
+  startActivity,
+  startStorageWatch,
+} from '../quotas/activity.ts';
+import { createEventRate, type EventRate } from '../quotas/rates.ts';
 import { diskFullText, type HealthCheck } from './lifecycle.ts';
+import { startAlarms, startNotificationsOf } from './people.ts';
 import type { Shared } from './shared.ts';
 
 const dayMs = 86_400_000;
@@ -152,5 +158,70 @@ function writersOf(
     settleProfiles: saveProfileAnswers,
     keepDisplays,
     replaceConfigurations,
+  };
+}
+
+/** What accounts use of their quotas, written from time to time. */
+export async function startActivityOf(
+  { db, limitsOf, clock, log, releases }: Shared,
+  runUuid: string,
+): Promise<Activity> {
+  const quotasLog = log.child({ component: 'quotas' });
+  const onError = (err: unknown) =>
+    quotasLog.warn(
+      { event: 'quotas.unwritten', err },
+      'The usage of accounts could not be stored; it is tried again.',
+    );
+  const activity = await startActivity({ db, limitsOf, clock, runUuid, onError });
+  releases.add('use of quotas', () => activity.close());
+  return activity;
+}
+
+/** How many alarms of an account may be kept that open now: by both quotas. */
+export function eventsLeftOf(quota: EventQuotaOptions): (accountId: number) => number {
+  return (accountId) => Math.min(quota.eventsLeft(accountId), quota.eventsLeftNow(accountId));
+}
+
+/** What connectors ask whether an account's devices have to wait. */
+export async function startHoldsOf(
+  { db, config, log, releases, limitsOf, clock }: Shared,
+  rate: EventRate,
+  ingest: Pick<Ingest, 'ingest'>,
+): Promise<AccountThrottle> {
+  const { retention } = config;
+  const quotasLog = log.child({ component: 'quotas' });
+  const onError = (err: unknown) =>
+    quotasLog.warn(
+      { event: 'quotas.unestimated', err },
+      'The storage of accounts could not be estimated; it is tried again.',
+    );
+  const storage = await startStorageWatch({ db, limitsOf, retention, onError });
+  releases.add('estimates of storage', () => storage.close());
+  return createAccountThrottle({
+    rate,
+    storage,
+    clock,
+    tellFull: (device, topic) => {
+      const uplink = storageFull(topic, clock());
+      // If it cannot be stored, only this notice is lost.
+      ingest.ingest(device, uplink, { isWithdrawn: false, stored() {}, failed() {} });
+    },
+  });
+}
+
+// As of any rejection.
+const maxTopicLength = 1_024;
+
+function storageFull(topic: string, arrivedTs: number): Uplink {
+  const message =
+    "The account's quota storedBytes is used up: what its devices send has to wait, unacknowledged, " +
+    'until there is room. This is said once a day.';
+  const rejections = [{ reason: 'quota-exceeded' as const, message }];
+  return {
+    topic: topic.slice(0, maxTopicLength),
+    excerpt: '',
+    arrivedTs,
+    content: { kind: 'none' },
+    rejections,
   };
 }

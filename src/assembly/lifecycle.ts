@@ -2,8 +2,122 @@ import { Gauge, type Registry } from 'prom-client';
 import type { Sql } from '../db/sql.ts';
 import type { WriteProbe, WriteTrouble } from '../db/write-probe.ts';
 import type { Clock, MonotonicClock } from '../lib/clock.ts';
-import { startEvery } from '../lib/every.ts';
+import { startEvery } from '../lib/wait.ts';
 import type { Log } from '../log/logger.ts';
+
+/** A step of stopping by its name in the log. It is told how many milliseconds it has. */
+type Step = { name: string; run: (withinMs: number) => unknown };
+
+/** What has been acquired so far, and how it is given back: last in, first out. */
+export type ReleaseSteps = {
+  add(name: string, release: (withinMs: number) => unknown): void;
+  /** How many there are. */
+  count(): number;
+  /**
+   * Gives everything back but the first `keep`, also where a release fails or hangs. Names of those that did.
+   */
+  releaseAll(budget: StopBudget, keep?: number): Promise<string[]>;
+};
+
+/** Where others come in: closed first, and together, as HTTP hands connections over to MQTT. */
+export type Edges = {
+  /** `close` finishes what is under way. */
+  add(name: string, close: (withinMs: number) => Promise<void>): void;
+  /** Closes them all, also where one fails or hangs. Names of those that did. */
+  close(budget: StopBudget): Promise<string[]>;
+};
+
+/** What is under way gets most of the time; what is left is enough for giving back. */
+const edgesPart = 0.6;
+/** So that five releases that hang leave more than a tenth of the time to those behind them. */
+const releasePart = 1 / 3;
+
+export function createEdges(log: Log): Edges {
+  const edges: Step[] = [];
+  return {
+    add: (name, run) => void edges.push({ name, run }),
+    async close(budget) {
+      const shareMs = budget.share(edgesPart);
+      const closing = edges.splice(0).map(async (edge) => runStep(edge, shareMs, log));
+      return (await Promise.all(closing)).flat();
+    },
+  };
+}
+
+export function createReleases(log: Log): ReleaseSteps {
+  const held: Step[] = [];
+  return {
+    add: (name, run) => void held.push({ name, run }),
+    count: () => held.length,
+    async releaseAll(budget, keep = 0) {
+      const unfinished: string[] = [];
+      while (held.length > keep) {
+        const release = held.pop();
+        if (!release) break;
+        const shareMs = budget.share(held.length > 0 ? releasePart : 1);
+        unfinished.push(...(await runStep(release, shareMs, log)));
+      }
+      return unfinished;
+    },
+  };
+}
+
+/** Never rejects: the steps behind it have to run. Its name where it did not end as it should. */
+export async function runStep({ name, run }: Step, shareMs: number, log: Log): Promise<string[]> {
+  try {
+    await inTime(run, shareMs);
+    return [];
+  } catch (err) {
+    if (err instanceof StepCut)
+      log.warn(
+        { event: 'stop.step-cut', step: name, shareMs: err.shareMs },
+        'A step of stopping took longer than its share and was left.',
+      );
+    else log.error({ event: 'stop.step-failed', step: name, err }, 'A step of stopping failed.');
+    return [name];
+  }
+}
+
+/** The time that all steps of a stop have together. */
+export type StopBudget = {
+  /** This part (0 to 1) of what is left, in milliseconds. */
+  share(part: number): number;
+};
+
+export function createBudget(totalMs: number): StopBudget {
+  // oxlint-disable-next-line no-restricted-globals -- the end of a process is timed by the machine
+  const endMs = performance.now() + totalMs;
+  // oxlint-disable-next-line no-restricted-globals -- the end of a process is timed by the machine
+  return { share: (part) => Math.max(0, endMs - performance.now()) * part };
+}
+
+/** Of its share a step is told so much: with the rest it can notice in time that it is over. */
+const toldPart = 0.85;
+
+/** A step took longer than its share; it was left where it was. */
+export class StepCut extends Error {
+  readonly shareMs: number;
+
+  constructor(shareMs: number) {
+    super(`A step of stopping took longer than its ${Math.round(shareMs)} ms.`);
+    this.name = 'StepCut';
+    this.shareMs = Math.round(shareMs);
+  }
+}
+
+/**
+ * Waits for a step, for `shareMs` at most; rejects with a StepCut when it takes longer, and leaves it
+ * alone then. `step` is told how long it may wait for others.
+ */
+export async function inTime(step: (withinMs: number) => unknown, shareMs: number): Promise<void> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const timer = setTimeout(() => reject(new StepCut(shareMs)), shareMs);
+  try {
+    await Promise.race([(async () => step(shareMs * toldPart))(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
 
 /** Longer than a healthy answer takes, shorter than anybody waits for a status. */
 const patienceMs = 1_000;
@@ -143,4 +257,40 @@ export function canWrite(health: Pick<HealthWatch, 'find'>): boolean {
   const trouble = health.find('database-writes');
   if (trouble === null || trouble.reason === 'messages-wait') return true;
   return trouble.reason !== 'read-only' && trouble.lastsMs < unwritableMs;
+}
+
+/** Whether work may be sent to this process: it has started, does not stop, and has what it needs. */
+export type Readiness = {
+  /**
+   * Adds something that has to hold, by the name that `/readyz` gives for it. `check` answers within
+   * a second or so and never throws.
+   */
+  add(name: string, check: () => boolean | Promise<boolean>): void;
+  /** Everything listens that is to listen. */
+  started(): void;
+  /** From now on never ready again. */
+  stopping(): void;
+  isStopping(): boolean;
+  /** Names of what keeps work away, in the order in which they were added; empty when ready. */
+  listUnready(): Promise<string[]>;
+};
+
+type Stage = 'starting' | 'serving' | 'shutting down';
+
+export function createReadiness(): Readiness {
+  const checks: { name: string; check: () => boolean | Promise<boolean> }[] = [];
+  let stage: Stage = 'starting';
+  return {
+    add: (name, check) => void checks.push({ name, check }),
+    started() {
+      if (stage === 'starting') stage = 'serving';
+    },
+    stopping: () => void (stage = 'shutting down'),
+    isStopping: () => stage === 'shutting down',
+    async listUnready() {
+      if (stage !== 'serving') return [stage];
+      const held = await Promise.all(checks.map(async ({ check }) => check()));
+      return checks.filter((_, index) => !held[index]).map(({ name }) => name);
+    },
+  };
 }

@@ -1,25 +1,198 @@
-import { createDecideAlarms } from '../alarms/decide-alarms.ts';
-import { senseKey } from '../alarms/decide.ts';
-import { forgetAlarms } from '../alarms/forget.ts';
-import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/outcome.ts';
-import type { ClosedAlarm, DecideDeps, Telling } from '../alarms/ports.ts';
+import { maySendSms } from '../accounts/queries.ts';
+import {
+  createDecideAlarms,
+  senseKey,
+  startAlarmTimer,
+  type TimerOptions,
+  wakeAlarms,
+} from '../alarms/decide.ts';
 import { type AlarmRouteDeps, alarmRoutes } from '../alarms/routes.ts';
-import { wakeAlarms } from '../alarms/timer/queries.ts';
-import { startAlarmTimer, type TimerOptions } from '../alarms/timer/timer.ts';
-import { walkChangedAlarms } from '../alarms/walk-changed.ts';
+import { walkChangedAlarms } from '../alarms/rows.ts';
+import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/save-drafts.ts';
+import { type ClosedAlarm, type DecideDeps, forgetAlarms, type Telling } from '../alarms/store.ts';
+import type { Config } from '../config/config.ts';
+import {
+  type LinkPurpose,
+  listChannels,
+  makeContactToken,
+  webhookSecrets,
+} from '../contacts/contacts.ts';
+import { contactRoutes } from '../contacts/routes.ts';
+import type { Purpose, PurposePath } from '../contract/purpose.ts';
+import { warning, type Warning } from '../contract/warnings.ts';
 import type { Sql } from '../db/sql.ts';
-import type { OnConfigured } from '../devices/configuration-routes.ts';
+import type { OnConfigured } from '../devices/device.ts';
+import { findEventId } from '../events/queries.ts';
 import type { Chore } from '../history/upkeep.ts';
 import type { Route } from '../http/route.ts';
 import { listClockTimes } from '../ingest/save-states.ts';
-import { findNewest } from '../measurements/newest.ts';
-import type { AlarmPort } from '../notifications/alarm-port.ts';
-import { listDeliveries } from '../notifications/list-deliveries.ts';
-import type { Notifications } from '../notifications/notifications.ts';
-import { dropPlanned, putOffPlanned } from '../notifications/planned.ts';
-import { tellOver } from '../notifications/tell-over.ts';
-import { createFiringsRate } from '../quotas/firings-rate.ts';
+import { network } from '../lib/address.ts';
+import { findNewest } from '../measurements/store.ts';
+import { observeOutbox } from '../metrics/observe.ts';
+import { enqueueDirect } from '../notifications/enqueue-direct.ts';
+import { tellOver } from '../notifications/enqueue.ts';
+import {
+  type ContactOptions,
+  type Notifications,
+  startNotifications,
+} from '../notifications/notifications.ts';
+import { dropPlanned, endAnnouncement, putOffPlanned } from '../notifications/outbox.ts';
+import { type AlarmPort, countRecipients, createNumberRule } from '../notifications/recipients.ts';
+import { listDeliveries } from '../notifications/routes.ts';
+import { findFirstSms, warnOfChannels, warnOfNumbers } from '../notifications/warnings.ts';
+import { createFiringsRate } from '../quotas/rates.ts';
 import type { Shared } from './shared.ts';
+
+/** What tells people: e-mail, webhooks, push and SMS. */
+export async function startNotificationsOf(shared: Shared): Promise<Notifications> {
+  const { config, db, log, clock, limitsOf, metrics, releases, storage } = shared;
+  const notifications = await startNotifications({
+    db,
+    connectionString: storage.connectionString,
+    config: config.notifications,
+    quotasOf: limitsOf,
+    isSmsForAll: isSmsForAll(config),
+    contacts: contactOptions(shared),
+    alarms: alarmPortOf(shared),
+    log: log.child({ component: 'notifications' }),
+    clock,
+    believedTs: shared.believed.believedTs,
+    onOutcome: observeOutbox(metrics.registry),
+  });
+  releases.add('notifications', () => notifications.close());
+  return notifications;
+}
+
+/** Who is registered by the operator needs no other permission. */
+export function isSmsForAll({ accounts, notifications }: Config): boolean {
+  return notifications.sms.forAll ?? !accounts.openRegistration;
+}
+
+export type InstallWarnings = {
+  /** Numbers that no SMS will be sent to. */
+  warnOfNumbers: (purposes: Purpose[], pathOf: PurposePath) => Warning[];
+  /** The same, whether the account may send any, and which channels lead to nobody. */
+  warnOfSms: (accountId: number, purposes: Purpose[], pathOf: PurposePath) => Promise<Warning[]>;
+};
+
+/** What is said about SMS where purposes are stored and installed. */
+export function createInstallWarnings({
+  db,
+  config,
+  clock,
+}: Pick<Shared, 'db' | 'config' | 'clock'>): InstallWarnings {
+  const isAllowed = createNumberRule(config.notifications.sms.allowedPrefixes);
+  const isForAll = isSmsForAll(config);
+  return {
+    warnOfNumbers: (purposes, pathOf) => warnOfNumbers(purposes, pathOf, isAllowed),
+    async warnOfSms(accountId, purposes, pathOf) {
+      const warnings = [
+        ...(await warnOfChannelsOf({ db, nowTs: clock() }, accountId, purposes, pathOf)),
+        ...warnOfNumbers(purposes, pathOf, isAllowed),
+      ];
+      const path = findFirstSms(purposes, pathOf);
+      if (path === null) return warnings;
+      if (isForAll || (await maySendSms(db, accountId))) return warnings;
+      const what = 'no SMS will be sent: the operator has not allowed this account to send SMS';
+      return [warning('sms-not-allowed', path, what), ...warnings];
+    },
+  };
+}
+
+async function warnOfChannelsOf(
+  { db, nowTs }: { db: Sql; nowTs: number },
+  accountId: number,
+  purposes: Purpose[],
+  pathOf: PurposePath,
+): Promise<Warning[]> {
+  if (!asksForPeople(purposes)) return [];
+  const channels = await listChannels(db, nowTs);
+  return warnOfChannels(purposes, pathOf, { channels, ...(await countRecipients(db, accountId)) });
+}
+
+const asksForPeople = (purposes: Purpose[]) =>
+  purposes.some(({ states }) =>
+    states.some(({ events }) =>
+      events.some(({ actions }) => actions.cloud?.sendPush === true || actions.sms !== undefined),
+    ),
+  );
+
+/** Where not everybody can register, accounts belong to people who could reach the network anyway. */
+function isPrivateAllowed({ accounts, notifications }: Config): boolean {
+  return notifications.webhooks.allowPrivateAddresses ?? !accounts.openRegistration;
+}
+
+/** How mails are sent from here; null: no mail server is configured. */
+export function mailOptions({
+  config,
+  publicUrl,
+}: Pick<Shared, 'config' | 'publicUrl'>): ContactOptions['email'] {
+  const { email } = config.notifications;
+  const { hostname } = new URL(publicUrl.get());
+  const host = /^[\d.]+$|^\[/.test(hostname) ? 'localhost' : hostname;
+  const from = email.from ?? `Sensorium <sensorium@${host}>`;
+  if (config.smtpUrl === null) return null;
+  return { smtpUrl: config.smtpUrl, from, timeoutMs: email.timeoutMs };
+}
+
+/** How messages get to contacts. */
+export function contactOptions(shared: Shared): ContactOptions {
+  const { config, db, keys, clock, publicUrl } = shared;
+  const linkOf = (purpose: LinkPurpose) => (contactUuid: string) => {
+    const token = makeContactToken(keys.mailLinks, purpose, { contactUuid, nowMs: clock() });
+    return `${publicUrl.get()}/${purpose}?token=${token}`;
+  };
+  return {
+    keys: {
+      confirmUrl: linkOf('confirm'),
+      unsubscribeUrl: linkOf('unsubscribe'),
+      webhookSecrets: (contactUuid) => webhookSecrets(keys.webhookSecrets, contactUuid),
+      alarmUrl: (alarmId) =>
+        config.publicUrl === null ? undefined : `${config.publicUrl}/v2/alarms/${alarmId}`,
+      deviceUrl: (deviceUuid) =>
+        config.console.enabled ? `${publicUrl.get()}/console/devices/${deviceUuid}` : undefined,
+    },
+    findEventId: (deviceUuid, cause) => findEventId(db, deviceUuid, cause),
+    email: mailOptions(shared),
+    isPrivateAllowed: isPrivateAllowed(config),
+  };
+}
+
+/** Labels of devices of an account changed: alarms may have a recipient now, streams other devices. */
+export const createOnLabelled =
+  ({ db, bus }: Pick<Shared, 'db' | 'bus'>) =>
+  async (accountId: number, nowTs: number): Promise<void> => {
+    await wakeAlarms(db, accountId, nowTs);
+    bus.publish('labels', { accountId });
+  };
+
+/** The routes of contacts, and the pages that links in mails lead to. */
+export function listContactRoutes(shared: Shared): Route[] {
+  const { config, db, keys, clock, limitsOf } = shared;
+  const alarms = alarmPortOf(shared);
+  return contactRoutes({
+    alarms: {
+      lock: lockAlarms,
+      ended: async (tx, messages, nowTs) => {
+        for (const message of messages) await endAnnouncement(tx, message, { alarms, nowTs });
+      },
+      wake: wakeAlarms,
+    },
+    db,
+    onLabelled: createOnLabelled(shared),
+    limitsOf,
+    linkKeys: keys.mailLinks,
+    webhookKeys: keys.webhookSecrets,
+    isPrivateAllowed: isPrivateAllowed(config),
+    sendToContacts: (tx, accountId, messages, address) =>
+      enqueueDirect(tx, accountId, messages, {
+        quotasOf: limitsOf,
+        nowMs: clock(),
+        network: network(address),
+        isOpen: config.accounts.openRegistration,
+      }),
+  });
+}
 
 /** For a process without devices: nothing fires there, alarms only close. */
 const noFirings: Telling['tell'] = async () => {

@@ -1,7 +1,7 @@
 import { Gauge } from 'prom-client';
 import { deriveSecretCheck } from '../config/keys.ts';
-import { startEvery } from '../lib/every.ts';
-import { countTokensOf, listChecks } from '../secret-check/queries.ts';
+import { startEvery } from '../lib/wait.ts';
+import { countTokensOf, listChecks } from '../secret-check/secret-check.ts';
 import type { Shared } from './shared.ts';
 
 /** Counting reads all devices. */

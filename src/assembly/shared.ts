@@ -1,41 +1,39 @@
 import { Gauge } from 'prom-client';
-import { startDisabledAccounts, type DisabledAccounts } from '../accounts/disabled.ts';
-import type { Bus } from '../bus/bus.ts';
-import { createLocalBus } from '../bus/local.ts';
+import { type DisabledAccounts, startDisabledAccounts } from '../accounts/disabled.ts';
+import { type Bus, createLocalBus } from '../bus/bus.ts';
 import { startRedisBus } from '../bus/redis.ts';
-import { checkRedis } from '../process/check.ts';
+import { believe } from '../clock/service-clock.ts';
 import type { Config } from '../config/config.ts';
+import { deriveKeys, type Keys } from '../config/keys.ts';
 import type { Database } from '../db/database.ts';
 import type { SharedDatabase } from '../db/shares.ts';
-import { startClock, type ClockParts } from './clock.ts';
-import { createMetrics } from '../metrics/metrics.ts';
-import type { Metrics } from '../metrics/metrics.ts';
-import { observeShares } from '../metrics/observe.ts';
-import { believe } from '../clock/service-clock.ts';
-import { monotonicClock } from '../lib/clock.ts';
+import { type Clocks, monotonicClock, type MonotonicClock } from '../lib/clock.ts';
 import type { ConnectionPlaces } from '../lib/connection-places.ts';
-import { LastByOthers } from '../lib/last-by-others.ts';
-import type { Clocks, MonotonicClock } from '../lib/clock.ts';
-import { startOverrides, type QuotaOverrides, type LimitsOf } from '../quotas/overrides.ts';
-import { deriveKeys } from '../config/keys.ts';
-import type { Keys } from '../config/keys.ts';
+import { LastByOthers } from '../lib/fair-queue.ts';
 import type { Log, ServiceLog } from '../log/logger.ts';
-import { settleSecret } from '../secret-check/settle.ts';
+import { createMetrics, type Metrics, observeShares } from '../metrics/observe.ts';
+import { checkRedis } from '../process/check.ts';
+import { type LimitsOf, type QuotaOverrides, startOverrides } from '../quotas/quotas.ts';
+import { settleSecret } from '../secret-check/secret-check.ts';
 import {
   canWrite,
   checkWrites,
   databaseAnswers,
+  type Edges,
   type HealthWatch,
+  type Readiness,
+  type ReleaseSteps,
   startHealthWatch,
 } from './lifecycle.ts';
-import { startPlaces } from './resources.ts';
-import { startMemory, type Memory } from './memory.ts';
-import { startKeptHistory, type KeptHistory } from './retention.ts';
-import { createPublicUrl, type PublicUrl } from './public-url.ts';
-import type { Readiness } from './readiness.ts';
-import type { Edges, ReleaseSteps } from './shutdown.ts';
-import { openStorage } from './storage.ts';
-import type { OpenStorage } from './storage.ts';
+import { type Memory, startMemory, startPlaces } from './resources.ts';
+import {
+  type ClockParts,
+  type KeptHistory,
+  openStorage,
+  type OpenStorage,
+  startClock,
+  startKeptHistory,
+} from './storage.ts';
 
 /** What both halves of the service use. */
 export type Shared = ClockParts & {
@@ -243,4 +241,25 @@ async function startBus(
     );
   const onBack = () => tellOfRedis(log);
   return startRedisBus({ url: redisUrl, monotonicClock: nowMs, onListenerError, onError, onBack });
+}
+
+/** Where links in mails lead. */
+export type PublicUrl = {
+  /** Without a slash at its end. */
+  get(): string;
+  /** HTTP listens on this port: known only then where any free one was asked for. */
+  listensOn(port: number): void;
+};
+
+export function createPublicUrl({
+  publicUrl,
+  publicHost,
+  httpListen,
+}: Pick<Config, 'publicUrl' | 'publicHost' | 'httpListen'>): PublicUrl {
+  let { port } = httpListen;
+  const host = publicHost.includes(':') ? `[${publicHost}]` : publicHost;
+  return {
+    get: () => publicUrl ?? `http://${host}:${port}`,
+    listensOn: (listening) => void (port = listening),
+  };
 }

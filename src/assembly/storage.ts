@@ -1,20 +1,40 @@
 import { randomUUID } from 'node:crypto';
+import { Gauge, type Registry } from 'prom-client';
+import { bringBack } from '../clock/after-leap.ts';
+import {
+  type BelievedTime,
+  type ServiceClockOptions,
+  startServiceClock,
+} from '../clock/service-clock.ts';
 import type { Config } from '../config/config.ts';
-import { openDatabase } from '../db/database.ts';
-import type { Database, DatabaseOptions } from '../db/database.ts';
+import {
+  createPatience,
+  type Database,
+  type DatabaseOptions,
+  openDatabase,
+  withTimeout,
+} from '../db/database.ts';
 import { startEmbeddedDatabase } from '../db/embedded/embedded.ts';
+import { processName } from '../db/lease.ts';
 import { migrate } from '../db/migrate.ts';
-import { processName } from '../db/other-processes.ts';
-import { createPatience, withTimeout } from '../db/patience.ts';
-import { shareOut, type SharedDatabase } from '../db/shares.ts';
+import { type SchemaWatch, watchSchema } from '../db/schema-state.ts';
+import { type SharedDatabase, shareOut } from '../db/shares.ts';
 import type { Sql } from '../db/sql.ts';
 import { describeStorage } from '../db/storage.ts';
-import { watchSchema, type SchemaWatch } from '../db/watch-schema.ts';
 import { createWriteProbe, type WriteProbe } from '../db/write-probe.ts';
-import { systemClock } from '../lib/clock.ts';
+import {
+  estimateLoss,
+  inForce,
+  listRetention,
+  type Retention,
+  type RetentionChange,
+  settleRetention,
+} from '../history/retention.ts';
+import { type Clocks, monotonicClock, systemClock } from '../lib/clock.ts';
+import { startEvery } from '../lib/wait.ts';
 import type { ServiceLog } from '../log/logger.ts';
 import { version } from '../version.ts';
-import type { ReleaseSteps } from './shutdown.ts';
+import type { ReleaseSteps } from './lifecycle.ts';
 
 export type OpenStorage = {
   connectionString: string;
@@ -100,4 +120,197 @@ export async function findDatabase(
   const embedded = await startEmbeddedDatabase({ dataDir: config.dataDir, log });
   releases.add('embedded database', (withinMs) => embedded.stop(withinMs));
   return embedded.connectionString;
+}
+
+const readEveryMs = 60_000;
+/** The upkeep looks every hour, and at the start twice at once. */
+const sayAgainMs = 30 * 60_000;
+
+/** How long the history is kept. */
+export type KeptHistory = {
+  /** What is in force, as read within the last minute. */
+  days: () => Retention;
+  /** Settles what is configured with what is in force, and gives that. */
+  settle: () => Promise<Retention>;
+};
+
+type KeptDeps = Pick<ClockParts, 'believed' | 'monotonicClock'> & {
+  db: Database;
+  config: Config;
+  log: ServiceLog;
+  releases: ReleaseSteps;
+};
+
+/**
+ * In each process, so that each has a say: what one of them keeps longer is kept. What devices send late is judged by
+ * what is in force, and not by what is only announced.
+ */
+export async function startKeptHistory(deps: KeptDeps): Promise<KeptHistory> {
+  const { db, config, log, releases, believed, monotonicClock } = deps;
+  const say = sayRetention(deps);
+  let days = inForce([], config.retention);
+  let saidMs = -Infinity;
+  const onError = (err: unknown) =>
+    log
+      .child({ component: 'history' })
+      .warn(
+        { event: 'history.retention-unread', err },
+        'How long the history is kept could not be read; the last known time is used.',
+      );
+  const read = async () => (days = inForce(await listRetention(db), config.retention));
+  const settle = async () => {
+    const nowTs = believed.believedTs();
+    const changes = await settleRetention(db, config.retention, nowTs);
+    const isSaid = monotonicClock() - saidMs < sayAgainMs;
+    await say(isSaid ? changes.filter(({ kind }) => kind !== 'waiting') : changes, nowTs);
+    if (changes.length > 0) saidMs = monotonicClock();
+    return read();
+  };
+  await settle();
+  releases.add(
+    'retention',
+    startEvery(readEveryMs, () => read().then(() => undefined, onError)),
+  );
+  return { days: () => days, settle };
+}
+
+/** Says in the log what a shorter setting will delete, and when. */
+function sayRetention({ db, log }: Pick<KeptDeps, 'db' | 'log'>) {
+  const historyLog = log.child({ component: 'history' });
+  return async (changes: RetentionChange[], nowTs: number | null): Promise<void> => {
+    for (const change of changes) {
+      const { what, toDays } = change;
+      if (change.kind === 'taken-back') {
+        historyLog.info(
+          { event: 'history.retention-kept', what, days: change.days },
+          `The retention of ${what} stays: ${toDays} days were announced, and ${change.days} are configured here.`,
+        );
+        continue;
+      }
+      const loss = await estimateLoss(db, { what, toDays, nowTs: nowTs ?? 0 });
+      const { rows, chunks } = loss;
+      const gone = `about ${rows} ${what}${chunks > 0 ? ` in ${chunks} chunks` : ''} older than ${toDays} days`;
+      const from = change.fromDays === null ? 'everything' : `${change.fromDays} days`;
+      if (change.kind === 'shortened') {
+        historyLog.warn(
+          { event: 'history.retention-shortened', ...change, ...loss },
+          `The retention of ${what} is ${toDays} days from now on, and was ${from}: ${gone} are deleted.`,
+        );
+        continue;
+      }
+      historyLog.warn(
+        { event: 'history.retention-shortens', ...change, ...loss },
+        `The configuration keeps ${what} for ${toDays} days, and ${from} is in force: ${gone} will be deleted a day after this was first said. To keep them, set the retention back in all processes before.`,
+      );
+    }
+  };
+}
+
+/** What time it is, and what may be deleted by it. */
+export type ClockParts = Clocks & {
+  believed: BelievedTime;
+  /** `forget` is called when the clock was set: of what was given out by the earlier time. */
+  onClockMoved(forget: () => void): void;
+};
+
+type ClockDeps = {
+  config: Pick<Config, 'ingest' | 'alarms'>;
+  db: Sql;
+  log: ServiceLog;
+  releases: ReleaseSteps;
+  registry: Registry;
+};
+
+const doubtWords = {
+  start: 'It is before the time that was last believed, or more than two days beyond it.',
+  leap: 'It was set, or another server took over, whose clock differs.',
+  shared: 'Another process found it so.',
+};
+
+const beliefWords = {
+  back: 'It is where it should be again.',
+  steady: 'It has gone on for an hour without being set.',
+  shared: 'Another process, or the operator, says that it is right.',
+};
+
+/** All processes go by the database's clock. Whether it may be believed is logged, and a metric. */
+export async function startClock({
+  config,
+  db,
+  log,
+  releases,
+  registry,
+}: ClockDeps): Promise<ClockParts> {
+  const clockLog = log.child({ component: 'database' });
+  const listeners: (() => void)[] = [];
+  const onChange: ServiceClockOptions['onChange'] = (change) => {
+    if (change.to === 'doubted')
+      clockLog.warn(
+        {
+          event: 'clock.doubted',
+          reason: change.reason,
+          aheadSeconds: Math.round(change.aheadMs / 1_000),
+        },
+        `The database's clock is in doubt: nothing is deleted by it. ${doubtWords[change.reason]} If it is right, say so: npm run clock -- believe.`,
+      );
+    else
+      clockLog.info(
+        { event: 'clock.believed', reason: change.reason },
+        `The database's clock is believed again. ${beliefWords[change.reason]}`,
+      );
+  };
+  const clock = await startServiceClock({
+    db,
+    monotonicClock,
+    onChange,
+    async bringBack(nowTs) {
+      const { ringMaxAgeMs } = config.ingest;
+      const { reportedForMs } = config.alarms;
+      const rows = await bringBack(db, nowTs, { ringMaxAgeMs, reportedForMs });
+      if (Object.keys(rows).length > 0)
+        clockLog.info(
+          { event: 'clock.brought-back', rows },
+          'What the clock wrote while it was ahead was brought back to the present: nothing waits for it.',
+        );
+    },
+    onError: (err) =>
+      clockLog.warn(
+        { event: 'clock.unread', err },
+        'The time of the database could not be read; the last known difference is used.',
+      ),
+    onMoved: (byMs) => {
+      for (const forget of listeners) forget();
+      clockLog.warn(
+        { event: 'clock.moved', byMs },
+        "The database's clock was set: the service's time jumps.",
+      );
+    },
+  });
+  releases.add('clock', () => clock.close());
+  observe(registry, clock);
+  return {
+    clock: clock.now,
+    monotonicClock,
+    believed: clock,
+    onClockMoved: (forget) => void listeners.push(forget),
+  };
+}
+
+function observe(registry: Registry, { believedTs, doubtSpanMs }: BelievedTime): void {
+  new Gauge({
+    name: 'clock_in_doubt',
+    help: "1 while the service's clock is in doubt and nothing is deleted by it, else 0.",
+    registers: [registry],
+    collect() {
+      this.set(believedTs() === null ? 1 : 0);
+    },
+  });
+  new Gauge({
+    name: 'clock_ahead_seconds',
+    help: 'How far the clock is ahead of where it should be, while it is in doubt and ten minutes after; else 0.',
+    registers: [registry],
+    collect() {
+      this.set(-doubtSpanMs() / 1_000);
+    },
+  });
 }

@@ -1,20 +1,38 @@
 import { randomUUID } from 'node:crypto';
-import { intermittentAmong } from '../devices/pick-connector.ts';
-import type { WalkAlarms } from '../events/catch-up.ts';
-import { createHub, type Hub } from '../events/hub.ts';
-import { createEventSource } from '../events/source.ts';
+import { forgetTokensOf } from '../accounts/push-tokens.ts';
+import { createKeyAuthentication, isKeyText } from '../api-keys/api-keys.ts';
+import { intermittentAmong } from '../devices/schema.ts';
+import { DomainError } from '../errors.ts';
+import type { WalkAlarms } from '../events/feed.ts';
+import { createEventSource, createHub, type Hub } from '../events/stream.ts';
+import type { Account } from '../http/request.ts';
 import type { Route } from '../http/route.ts';
-import { createLiveHub } from '../live/hub.ts';
-import { createValueSource } from '../live/source.ts';
-import { createPresenceSource } from '../presence/source.ts';
+import type { ImportPorts } from '../imports/imports.ts';
+import { importRoutes } from '../imports/routes.ts';
+import { holdDevices, noteImported } from '../ingest/imported.ts';
+import { checkSense, checkTime } from '../ingest/rules/measurements.ts';
+import { whyUnwritable } from '../lib/redis.ts';
+import { createLiveHub, createValueSource } from '../live/live.ts';
+import {
+  addMeasurements,
+  createKnownSeries,
+  findNewest,
+  storeCounted,
+} from '../measurements/store.ts';
+import { createPresenceSource } from '../presence/presence.ts';
+import { addImported, findActivity } from '../quotas/activity.ts';
 import type { Exports } from '../quotas/exports.ts';
-import type { StreamCount } from '../streams/count-streams.ts';
+import { startDatabaseSessions } from '../sessions/database.ts';
+import { startRedisSessions } from '../sessions/redis.ts';
+import { createSessions, type Sessions } from '../sessions/sessions.ts';
+import type { SessionStore } from '../sessions/store.ts';
 import { createReaches, type Reaches } from '../streams/reach.ts';
 import { streamsRoutes } from '../streams/routes.ts';
-import { WaitingRoom } from '../streams/waiting-room.ts';
-import type { Tickets } from '../streams/tickets.ts';
-import type { Doors } from './doors.ts';
-import type { Shared } from './shared.ts';
+import { type StreamCount, WaitingRoom } from '../streams/subscriber.ts';
+import type { TicketDeps, Tickets } from '../streams/tickets.ts';
+import { writeEndedSessions } from './background.ts';
+import { answers, type HealthCheck } from './lifecycle.ts';
+import { type Shared, tellOfRedis } from './shared.ts';
 
 /** No stream is silent for longer, and as often it is asked whether its reader may still read. */
 const heartbeatMs = 15_000;
@@ -70,4 +88,144 @@ export function createStreams(
     },
   });
   return { eventHub, reaches, routes };
+}
+
+const dayMs = 86_400_000;
+/** As the estimate of what is stored, which is made every hour. */
+const fullForSeconds = 3_600;
+
+/** Imports, with the rules that hold for what devices send. */
+export function listImportRoutes(
+  shared: Shared,
+  { authenticate, othersWait }: Pick<ImportPorts, 'authenticate' | 'othersWait'>,
+): Route[] {
+  const { config, db, clock, monotonicClock, limitsOf, requests } = shared;
+  const known = createKnownSeries();
+  // What answers now may be another server, which took over without all that was known of the one before.
+  db.pool.on('connect', known.clear);
+  const { maxAheadMs } = config.ingest;
+  const limits = { maxAheadMs, doubtSpanMs: shared.believed.doubtSpanMs };
+  return importRoutes({
+    db,
+    clock,
+    nowMs: monotonicClock,
+    limitOf: (accountId) => limitsOf(accountId).imports,
+    authenticate,
+    othersWait,
+    check: ({ sId, ts, val, long }, senses, arrivedTs) =>
+      checkSense(senses, sId, long === undefined ? val : null, '') ??
+      checkTime(ts, { arrivedTs, limits }, shared.kept.days().measurementsDays * dayMs, '/ts'),
+    add: (tx, rows) => addMeasurements(tx, rows, known),
+    store: (tx, rows) => storeCounted(tx, rows, known),
+    hold: holdDevices,
+    note: (tx, rows, arrivedTs) => noteImported(tx, rows, arrivedTs, findNewest),
+    count(tx, accountId, rows, added) {
+      requests.note(accountId, monotonicClock());
+      return addImported(tx, accountId, countByDay(rows, added / rows.length));
+    },
+    async checkRoom(accountId) {
+      const { storedBytes: used } = await findActivity(db, accountId, config.retention);
+      const limit = limitsOf(accountId).storedBytes;
+      if (used < limit) return;
+      const message = `The quota storedBytes is used up: ${used} of ${limit}.`;
+      throw new DomainError('unavailable', message, {
+        retryAfterSeconds: fullForSeconds,
+        exceeded: { quota: 'storedBytes', limit, used },
+      });
+    },
+  });
+}
+
+/** How many rows are of which day since 1970 (UTC), where this part of them counts. */
+function countByDay(rows: readonly { ts: number }[], part: number): Map<number, number> {
+  const days = Map.groupBy(rows, ({ ts }) => Math.floor(ts / dayMs));
+  return new Map([...days].map(([day, { length }]) => [day, Math.ceil(length * part)]));
+}
+
+/** What lets people and programs in: sessions, and keys. */
+export type Doors = {
+  sessions: Sessions;
+  /** The account of a bearer token, be it a session's or a key. Throws `unauthenticated`. */
+  authenticate: (token: string) => Promise<Account>;
+  /** The account of a session or a key by its identifier. Throws `unauthenticated`. */
+  findHolder: TicketDeps['findHolder'];
+  areSessionsReachable: () => Promise<boolean>;
+  /** Rejects with `unavailable` while the store is away. */
+  isLive: (sessionId: string) => Promise<boolean>;
+};
+
+const noSession = '00000000-0000-4000-8000-000000000000';
+
+export async function startDoors(shared: Shared): Promise<Doors> {
+  const { clock } = shared;
+  const store = await startSessionStore(shared);
+  shared.health.add('sessions', checkSessions(store));
+  const sessions = createSessions({
+    store,
+    keys: shared.keys,
+    clock,
+    doubtSpanMs: shared.believed.doubtSpanMs,
+    limitOf: (accountId) => shared.limitsOf(accountId).sessions,
+    onRevoked: (revoked) => shared.bus.publish('revoked', revoked),
+    release: (accountId, sessionIds) => forgetTokensOf(shared.db, accountId, sessionIds),
+    isDisabled: shared.disabled.has,
+    onEnded: writeEndedSessions(shared),
+  });
+  const keys = startKeys(shared);
+  return {
+    sessions,
+    authenticate: (token) =>
+      isKeyText(token) ? keys.authenticate(token) : sessions.authenticate(token),
+    findHolder: ({ accountId, holderId, isOfKey }) =>
+      isOfKey ? keys.find(accountId, holderId) : sessions.find(accountId, holderId),
+    areSessionsReachable: () => answers(() => store.find(noSession, clock())),
+    isLive: async (sessionId) => (await store.find(sessionId, clock())) !== null,
+  };
+}
+
+/** Redis as the failover of another leaves it answers everything that only reads. */
+function checkSessions(store: SessionStore): HealthCheck {
+  return () =>
+    store.checkWrites().then(
+      () => null,
+      (error: unknown) => {
+        const { cause: err } = error instanceof Error ? error : {};
+        const reason = whyUnwritable(err);
+        if (reason === null) return 'unknown';
+        const text =
+          reason === 'read-only'
+            ? 'Redis is a replica that only reads: nobody can log in or go on, until REDIS_URL leads to the primary.'
+            : 'Redis refuses to write: nobody can log in or go on.';
+        return { reason, text, details: { err } };
+      },
+    );
+}
+
+async function startSessionStore({
+  config,
+  log,
+  db,
+  releases,
+  believed,
+}: Shared): Promise<SessionStore> {
+  const sessionLog = log.child({ component: 'sessions' });
+  const onError = (err: unknown) =>
+    sessionLog.warn({ event: 'sessions.degraded', err }, 'The store of sessions does not answer.');
+  const onBack = () => tellOfRedis(sessionLog);
+  const store =
+    config.redisUrl === null
+      ? startDatabaseSessions(db, { believedTs: believed.believedTs, onError })
+      : await startRedisSessions({ url: config.redisUrl, onError, onBack });
+  releases.add('sessions', () => store.close());
+  return store;
+}
+
+function startKeys({ log, db, clock, disabled }: Shared) {
+  const keysLog = log.child({ component: 'keys' });
+  const onError = (err: unknown) =>
+    keysLog.warn(
+      { event: 'keys.use-unwritten', err },
+      'The last use of an API key could not be stored.',
+    );
+  return createKeyAuthentication({ db, clock, isDisabled: disabled.has, onError });
 }

@@ -1,20 +1,78 @@
+import { z } from 'zod';
 import type { Database } from '../db/database.ts';
-import { deleteInBatches } from '../db/delete-in-batches.ts';
-import type { Sql } from '../db/sql.ts';
+import { deleteInBatches, type Sql } from '../db/sql.ts';
+import { defineRoute, type Route } from '../http/route.ts';
 import {
-  entriesValues,
-  entryValues,
-  insertEntriesFrom,
-  insertEntryFrom,
-  type NewEntry,
-} from './entry.ts';
-import {
-  type AuditActor,
-  type AuditCursor,
-  type AuditDetails,
-  type AuditEntry,
-  AuditKind,
-} from './schema.ts';
+  cursorQuery,
+  cursorTs,
+  limitQuery,
+  linkNext,
+  timestamp,
+  timestampQuery,
+} from '../http/schema.ts';
+
+/** `sessionId`: of a key the key's identifier. */
+type Caller = { sessionId: string; key?: object };
+
+/** Who did something, and from where. `sessionId`: of a session, or of a key. */
+export type Actor = { by: AuditActor; sessionId: string | null; address: string | null };
+
+/** Who did something, from where, and when: `ts` in ms. */
+export type DoneBy = { actor: Actor; ts: number };
+
+/** Something to be written down of an account. */
+export type NewEntry = DoneBy & { kind: AuditKind; details?: AuditDetails };
+
+/** Whoever works at the service's own machine. */
+export const operator: Actor = { by: 'operator', sessionId: null, address: null };
+
+/** Who called a route with an account's token, or with a key of it. */
+function actorOf(account: Caller, request: { address: string }): Actor {
+  const by = account.key ? 'key' : 'session';
+  return { by, sessionId: account.sessionId, address: request.address };
+}
+
+/** The same, with when the request arrived. */
+export function doneBy(account: Caller, request: { address: string; receivedTs: number }): DoneBy {
+  return { actor: actorOf(account, request), ts: request.receivedTs };
+}
+
+/**
+ * SQL that writes an entry for each row of `from`, which has an `account_id`: so that a statement can
+ * say what it did by itself. `$first` and the five behind it are what `entryValues` gives.
+ */
+export function insertEntryFrom(from: string, first: number): string {
+  const [ts, kind, actor, sessionId, address, details] = [0, 1, 2, 3, 4, 5].map(
+    (place) => `$${first + place}`,
+  );
+  return `
+    insert into account_audit (account_id, ts, kind, actor, session_id, address, details)
+    select account_id, ms_to_timestamp(${ts}), ${kind}, ${actor}, ${sessionId}::uuid, ${address},
+           ${details}::text::json
+      from ${from}`;
+}
+
+/** The same for several entries at once, of each account in `from`; `entriesValues` gives the values. */
+export function insertEntriesFrom(from: string, first: number): string {
+  const types = ['bigint', 'text', 'text', 'uuid', 'text', 'text'];
+  const columns = types.map((type, place) => `$${first + place}::${type}[]`).join(', ');
+  return `
+    insert into account_audit (account_id, ts, kind, actor, session_id, address, details)
+    select account_id, ms_to_timestamp(e.ts), e.kind, e.actor, e.session_id, e.address,
+           e.details::json
+      from ${from}
+     cross join unnest(${columns}) as e (ts, kind, actor, session_id, address, details)`;
+}
+
+export function entriesValues(entries: NewEntry[]): unknown[] {
+  const rows = entries.map(entryValues);
+  return [0, 1, 2, 3, 4, 5].map((column) => rows.map((row) => row[column]));
+}
+
+export function entryValues({ kind, actor, ts, details }: NewEntry): unknown[] {
+  const { by, sessionId, address } = actor;
+  return [ts, kind, by, sessionId, address, details === undefined ? null : JSON.stringify(details)];
+}
 
 /** Writes one entry, within the transaction of what it says where there is one; none where the account is gone. */
 export async function insertEntry(sql: Sql, accountId: number, entry: NewEntry): Promise<void> {
@@ -122,4 +180,136 @@ export function forgetEntries(
       [beforeTs, limit],
     );
   return deleteInBatches(deleteSome, { signal });
+}
+
+/** What is written down; docs/audit.md says when. */
+export const AuditKind = z
+  .enum([
+    'registered',
+    'login',
+    'login-refused',
+    'login-while-disabled',
+    'session-ended',
+    'password-changed',
+    'password-change-refused',
+    'password-reset-asked',
+    'password-reset',
+    'reset-link-made',
+    'email-change-asked',
+    'email-change-refused',
+    'email-changed',
+    'settings-changed',
+    'device-added',
+    'device-removed',
+    'device-token-rotated',
+    'device-token-revoked',
+    'device-token-retired',
+    'alarm-acknowledged',
+    'alarm-closed',
+    'alarm-snoozed',
+    'alarm-unsnoozed',
+    'device-muted',
+    'device-unmuted',
+    'push-token-added',
+    'push-token-removed',
+    'key-made',
+    'key-revoked',
+    'quota-changed',
+    'quota-near',
+    'quota-used-up',
+    'sms-allowed',
+    'sms-denied',
+    'disabled',
+    'enabled',
+  ])
+  .meta({ id: 'AuditKind' });
+export type AuditKind = z.infer<typeof AuditKind>;
+
+/** What one entry says beside its kind: identifiers, names of settings, a reason. Never a secret. */
+export type AuditDetails = Record<string, string | number | string[]>;
+
+/** Who did it. `service`: one of its own rules; `nobody`: somebody without credentials. */
+export const AuditActor = z
+  .enum(['session', 'key', 'device', 'operator', 'service', 'nobody'])
+  .meta({ id: 'AuditActor' });
+export type AuditActor = z.infer<typeof AuditActor>;
+
+export const AuditEntry = z
+  .object({
+    auditId: z.string(),
+    timestamp: timestamp.meta({ description: 'When it happened; of several, the first.' }),
+    kind: AuditKind,
+    by: AuditActor.meta({
+      description:
+        'operator: at the command line. service: a rule of its own, such as the quota of sessions. ' +
+        'nobody: who did it was not logged in.',
+    }),
+    sessionId: z.guid().optional().meta({ description: 'The session that did it, or that began.' }),
+    keyId: z.guid().optional().meta({ description: 'The API key that did it.' }),
+    address: z
+      .string()
+      .optional()
+      .meta({ description: "The client's; absent where there is none." }),
+    count: z.int().optional().meta({
+      description: 'So many within an hour from this address; `lastTs` is the last of them.',
+    }),
+    lastTs: timestamp.optional(),
+    details: z.record(z.string(), z.union([z.string(), z.number(), z.array(z.string())])),
+  })
+  .meta({ id: 'AuditEntry' });
+export type AuditEntry = z.infer<typeof AuditEntry>;
+
+/** Where a page ends: the next begins right behind it. */
+export const AuditCursor = z.object({ ts: cursorTs, id: z.int() });
+export type AuditCursor = z.infer<typeof AuditCursor>;
+
+export const AuditQuery = z.object({
+  kinds: z
+    .string()
+    .transform((text) => [...new Set(text.split(',').map((kind) => kind.trim()))].filter(Boolean))
+    .pipe(z.array(AuditKind))
+    .optional()
+    .meta({
+      override: ({ jsonSchema }: { jsonSchema: object }) => {
+        for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key);
+        Object.assign(jsonSchema, {
+          type: 'string',
+          description: 'Only these: login,login-refused',
+        });
+      },
+    }),
+  start: timestampQuery.default(0),
+  end: timestampQuery.optional(),
+  limit: limitQuery(100),
+  cursor: cursorQuery(AuditCursor),
+});
+export type AuditQuery = z.output<typeof AuditQuery>;
+
+export const AuditResponse = z.object({ entries: z.array(AuditEntry), timestamp });
+export type AuditResponse = z.infer<typeof AuditResponse>;
+
+/** An account's own trail; an addition to the specification. */
+export function auditRoutes({ db }: { db: Sql }): Route[] {
+  return [
+    defineRoute({
+      name: 'listAuditEntries',
+      method: 'get',
+      path: '/v2/accounts/audit',
+      summary: 'Get the security audit trail',
+      description:
+        'Logins and refused ones, sessions that were ended, passwords, settings, devices and their ' +
+        'tokens, and what the operator did. Newest first; a Link header names the next page.',
+      tag: 'Accounts',
+      auth: 'account',
+      errors: [],
+      responseHeaders: { Link: 'The next page: `<…>; rel="next"`; absent on the last.' },
+      query: AuditQuery,
+      response: AuditResponse,
+      handler: async ({ account, query, request }) => {
+        const { entries, next } = await listEntries(db, account.accountId, query);
+        if (next) linkNext(request, next);
+        return { entries, timestamp: request.now() };
+      },
+    }),
+  ];
 }

@@ -1,8 +1,198 @@
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { LRUCache } from 'lru-cache';
 import type { RateLimiterAbstract } from 'rate-limiter-flexible';
+import { z } from 'zod';
+import {
+  type DeviceIdentity,
+  downPrefix,
+  findMatchedTopics,
+  isBelow,
+  upPrefix,
+} from '../contract/uplink.ts';
 import { DomainError } from '../errors.ts';
 import type { RequestInfo } from '../http/request.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+
+export type BrokerRouteDeps = {
+  /** Checks the secret of the caller. */
+  checkSecret: CheckSecret;
+  /** Checks what a bridge shows to the broker. */
+  checkBridge: CheckBridge;
+  authenticateDevice: (credentials: {
+    username: string;
+    password: string;
+    address?: string | undefined;
+  }) => Promise<DeviceIdentity | null>;
+  /** The device with this uuid; null when there is none. */
+  identify: (uuid: string) => Promise<DeviceIdentity | null>;
+};
+
+/**
+ * The names that bridges connect to the broker with; their password is a secret. Each has its
+ * own, as the broker makes the name the session's.
+ */
+const isBridge = (username: string) => /^sensorium-bridge(-\d+)?$/.test(username);
+
+const tag = 'Broker';
+
+/**
+ * An external MQTT broker asks who may connect and do what. Answered 200 either way, in the words of
+ * EMQX's HTTP authenticator and authorizer and of mosquitto-go-auth: EMQX takes 4xx as "ask the next".
+ * With `?deny=403` a denial is 403, for brokers that look at nothing but the status. 401 to a caller
+ * without the secret.
+ */
+export function brokerRoutes(deps: BrokerRouteDeps): Route[] {
+  return [authenticate(deps), authorize(deps)];
+}
+
+function authenticate({ checkSecret, checkBridge, authenticateDevice }: BrokerRouteDeps): Route {
+  return defineRoute({
+    method: 'post',
+    path: '/connector/authenticate',
+    summary: 'Ask whether a client of an external broker may connect',
+    tag,
+    hidden: true,
+    auth: 'none',
+    admit: checkSecret,
+    query: HookQuery,
+    body: AuthenticateBody,
+    response: HookVerdict,
+    errors: [401, 403, 429],
+    handler: async ({ body, query }) => {
+      const { username, password, peerhost: address } = body;
+      if (isBridge(username))
+        return (await checkBridge(password, address)) ? allowed(rulesOfBridge) : deny(query);
+      const device = await authenticateDevice({ username, password, address });
+      return device ? allowed(rulesOfDevice(device.uuid)) : deny(query);
+    },
+  });
+}
+
+function authorize({ checkSecret, identify }: BrokerRouteDeps): Route {
+  return defineRoute({
+    method: 'post',
+    path: '/connector/authorize',
+    summary: 'Ask what a client of an external broker may do',
+    tag,
+    hidden: true,
+    auth: 'none',
+    admit: checkSecret,
+    query: HookQuery,
+    body: AuthorizeBody,
+    response: HookVerdict,
+    errors: [401, 403, 429],
+    handler: async ({ body, query }) => {
+      const wish = wishOf(body);
+      if (wish === null) return deny(query);
+      if (isBridge(body.username)) return mayBridge(wish, body.topic) ? allowed() : deny(query);
+      const uuid = body.username.toLowerCase();
+      const may = mayDevice(uuid, wish, body.topic) && (await identify(uuid)) !== null;
+      return may ? allowed() : deny(query);
+    },
+  });
+}
+
+/** Throws `forbidden` where the broker asked for a status. */
+function deny({ deny: how }: HookQuery): HookVerdict {
+  if (how === '403') throw new DomainError('forbidden', 'not authorized');
+  return denied;
+}
+
+const denied: HookVerdict = {
+  result: 'deny',
+  is_superuser: false,
+  ok: false,
+  error: 'not authorized',
+};
+
+const allowed = (acl?: Rule[]): HookVerdict => ({
+  result: 'allow',
+  is_superuser: false,
+  ok: true,
+  error: '',
+  ...(acl ? { acl } : {}),
+});
+
+/** What EMQX's HTTP authenticator, by the template in config/, and mosquitto-go-auth send. */
+export const AuthenticateBody = z.object({
+  username: z.string().default(''),
+  password: z.string().default(''),
+  /** Where the client comes from, for the list of refused logins; EMQX's word. */
+  peerhost: z.string().max(64).optional().catch(undefined),
+});
+
+/** How a denial is answered: in the answer's words, or by its status. */
+export const HookQuery = z.object({ deny: z.enum(['200', '403']).default('200') });
+export type HookQuery = z.infer<typeof HookQuery>;
+
+/** `action` is EMQX's word; `acc` mosquitto-go-auth's: 1 read, 2 write, 3 both, 4 subscribe. */
+export const AuthorizeBody = z.object({
+  username: z.string().default(''),
+  topic: z.string(),
+  action: z.enum(['publish', 'subscribe']).optional(),
+  acc: z.int().min(1).max(4).optional(),
+});
+export type AuthorizeBody = z.infer<typeof AuthorizeBody>;
+
+const Rule = z.object({
+  permission: z.enum(['allow', 'deny']),
+  action: z.enum(['publish', 'subscribe', 'all']),
+  topic: z.string(),
+});
+export type Rule = z.infer<typeof Rule>;
+
+/** Both brokers' words for the same; EMQX 5.8 keeps `acl`, and asks no more about that connection. */
+export const HookVerdict = z.object({
+  result: z.enum(['allow', 'deny']),
+  is_superuser: z.literal(false),
+  ok: z.boolean(),
+  error: z.string(),
+  acl: z.array(Rule).optional(),
+});
+export type HookVerdict = z.infer<typeof HookVerdict>;
+
+/** What somebody wants to do with a topic, or a filter. */
+export type Wish = 'publish' | 'subscribe' | 'receive';
+
+/** Null where the request names nothing that could be allowed. */
+export function wishOf({ action, acc }: AuthorizeBody): Wish | null {
+  if (action) return action;
+  if (acc === 1) return 'receive';
+  if (acc === 2) return 'publish';
+  return acc === 4 ? 'subscribe' : null;
+}
+
+const hasWildcard = (topic: string) => /[+#\0]/.test(topic);
+
+/**
+ * A device publishes to its own `up/`, listens to its own `down/`, and nothing else. A broker compares topics letter by
+ * letter: a filter whose uuid is in capitals would never be sent anything.
+ */
+export function mayDevice(uuid: string, wish: Wish, topic: string): boolean {
+  if (wish === 'publish') return isBelow(topic, upPrefix(uuid)) && !hasWildcard(topic);
+  if (wish === 'receive') return topic.startsWith(downPrefix(uuid));
+  return topic.startsWith(downPrefix(uuid)) && findMatchedTopics(topic, downPrefix(uuid)) !== null;
+}
+
+/** A bridge does the opposite, for all devices. */
+export function mayBridge(wish: Wish, topic: string): boolean {
+  if (wish === 'subscribe') return /^(\$share\/[^/+#]+\/)?devices\/\+\/up\/#$/.test(topic);
+  const direction = wish === 'publish' ? 'down' : 'up';
+  return topic.split('/')[2] === direction && topic.startsWith('devices/') && !hasWildcard(topic);
+}
+
+/** The same as rules, for a broker that decides by itself. */
+export const rulesOfDevice = (uuid: string): Rule[] => [
+  { permission: 'allow', action: 'publish', topic: `${upPrefix(uuid)}#` },
+  { permission: 'allow', action: 'subscribe', topic: `${downPrefix(uuid)}#` },
+  { permission: 'deny', action: 'all', topic: '#' },
+];
+
+export const rulesOfBridge: Rule[] = [
+  { permission: 'allow', action: 'publish', topic: 'devices/+/down/#' },
+  { permission: 'allow', action: 'subscribe', topic: 'devices/+/up/#' },
+  { permission: 'deny', action: 'all', topic: '#' },
+];
 
 /** Why somebody was not let in, for whoever counts. */
 export type HookRefusal =

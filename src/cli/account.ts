@@ -1,26 +1,240 @@
 import process from 'node:process';
+import { deleteAccount, registerAccount, setPassword } from '../accounts/account.ts';
+import { disableAccount, enableAccount } from '../accounts/disabled.ts';
+import { linkLifetimeMs, makeResetToken } from '../accounts/mailer.ts';
+import { createPasswords, type FairQueue } from '../accounts/passwords.ts';
+import { forgetTokensOf } from '../accounts/push-tokens.ts';
+import { allowSms, findAccountByEmail, listAccounts } from '../accounts/queries.ts';
+import { NewCredentials } from '../accounts/schema.ts';
+import { createPublicUrl } from '../assembly/shared.ts';
+import { insertEntry, operator } from '../audit/audit.ts';
 import { loadConfig } from '../config/config.ts';
+import { deriveKeys } from '../config/keys.ts';
+import { detachDevices } from '../devices/remove.ts';
 import { DomainError, saysWhatIsThere } from '../errors.ts';
+import { createClearing, forgetPersons, isAccountCleared } from '../history/clear-removed.ts';
+import { monotonicClock } from '../lib/clock.ts';
+import { describeIssue } from '../lib/schema.ts';
+import { removeOverride, saveOverride } from '../quotas/quotas.ts';
+import { listUsage } from '../quotas/routes.ts';
+import { isQuotaName, type QuotaName, quotaNames } from '../quotas/settings.ts';
+import { examineSecret } from '../secret-check/secret-check.ts';
 import { describeStartError } from '../start-error.ts';
-import {
-  allow,
-  type AccountCommand,
-  create,
-  deny,
-  disable,
-  enable,
-  getByEmail,
-  list,
-  remove,
-  resetPassword,
-} from './account/commands.ts';
-import { openTools } from './account/open.ts';
-import { quota } from './account/quota.ts';
-import { resetLink } from './account/reset-link.ts';
-import { listAccounts } from '../accounts/list-accounts.ts';
-import { asksForHelp, findWrongArgument } from './command-line.ts';
-import { confirm } from './confirm.ts';
-import { readPassword } from './simulate/password.ts';
+import { asksForHelp, confirm, findWrongArgument, readPassword } from './command-line.ts';
+import { openTools, type Tools } from './operator-command.ts';
+
+type AskPassword = (email: string) => Promise<string>;
+
+/** Each gives the lines to print, and throws a DomainError that says what is wrong. */
+export type AccountCommand = (
+  tools: Tools,
+  email: string,
+  askPassword: AskPassword,
+  rest: string[],
+) => Promise<string[]>;
+
+/** There is nobody to take turns with. */
+const alone: FairQueue = (_turn, work) => work();
+const passwords = createPasswords();
+/** A command has no client address, and there is no queue of logins to wait in. */
+const here = '';
+
+export const create: AccountCommand = async ({ db }, email, askPassword) => {
+  const credentials = check({ email, password: await askPassword(email) });
+  const account = await registerAccount(
+    { db, passwords },
+    { ...credentials, address: here },
+    { actor: operator, ts: Date.now(), maySendSms: true },
+  );
+  return [`Created ${account.email} (${account.accountUuid}).`];
+};
+
+export const list: AccountCommand = async ({ db }) => {
+  const accounts = await listAccounts(db);
+  const dayOf = (ts: number) => new Date(ts).toISOString().slice(0, 10);
+  const lines = accounts.map(({ email, accountUuid, devices, createdTs, disabledTs }) =>
+    [
+      accountUuid,
+      dayOf(createdTs),
+      devices,
+      email,
+      ...(disabledTs === null ? [] : [`disabled ${dayOf(disabledTs)}`]),
+    ].join('  '),
+  );
+  return accounts.length > 0 ? lines : ['There are no accounts.'];
+};
+
+export const resetPassword: AccountCommand = async (tools, email, askPassword) => {
+  const { accountId, passwordHash: oldHash } = await getByEmail(tools, email);
+  const { password } = check({ email, password: await askPassword(email) });
+  const newHash = await passwords.hash(password, { address: here, who: email });
+  const revokeSessions = revokeWith(tools);
+  const deps = { db: tools.db, inTurn: alone, revokeSessions };
+  const by = { actor: operator, ts: Date.now() };
+  if (!(await setPassword(deps, { accountId, oldHash, newHash }, by))) {
+    throw new DomainError('conflict', 'The password was changed by somebody else meanwhile.');
+  }
+  return [`${email} has a new password; all its sessions have ended.`];
+};
+
+export const remove: AccountCommand = async (tools, email) => {
+  const { accountId } = await getByEmail(tools, email);
+  const { db, bus } = tools;
+  const clearing = createClearing({
+    db,
+    nowMs: monotonicClock,
+    detach: (id, limit) => detachDevices(db, bus, id, limit),
+    onError: () => {},
+  });
+  const onAccountRemoved = (id: number) => bus.publish('removed', { accountId: id });
+  const revokeSessions = revokeWith(tools);
+  const deps = { db, inTurn: alone, revokeSessions, forgetPersons, onAccountRemoved };
+  await deleteAccount(deps, accountId, { address: here, who: email });
+  // Where a service runs it may be at it already, and it goes on with what fails here.
+  const isCleared = await clearing.resume().then(
+    () => isAccountCleared(db, accountId),
+    () => false,
+  );
+  return isCleared
+    ? [`Deleted ${email} with everything that belonged to it.`]
+    : [`Deleted ${email}: nobody can log in or read anything. A running service deletes the rest.`];
+};
+
+/** What the operator has to allow an account. */
+const permissions: Record<string, typeof allowSms> = { sms: allowSms };
+
+export const allow: AccountCommand = (tools, email, _ask, [name = '']) =>
+  permit(tools, email, name, true);
+export const deny: AccountCommand = (tools, email, _ask, [name = '']) =>
+  permit(tools, email, name, false);
+
+async function permit(tools: Tools, email: string, name: string, may: boolean): Promise<string[]> {
+  const set = Object.hasOwn(permissions, name) ? permissions[name] : undefined;
+  if (!set) {
+    const known = Object.keys(permissions).join(', ');
+    throw new DomainError('invalid-input', `Nothing is called ${name}; there is: ${known}.`);
+  }
+  const { accountId } = await getByEmail(tools, email);
+  const kind = may ? 'sms-allowed' : 'sms-denied';
+  await tools.db.transaction(async (tx) => {
+    await set(tx, accountId, may);
+    await insertEntry(tx, accountId, { kind, actor: operator, ts: Date.now() });
+  });
+  return [may ? `${email} may send ${name}.` : `${email} may send no ${name} any more.`];
+}
+
+export const disable: AccountCommand = async (tools, email) => {
+  const { accountId } = await getByEmail(tools, email);
+  const revokeSessions = revokeWith(tools);
+  const deps = { db: tools.db, revokeSessions };
+  if (!(await disableAccount(deps, accountId, Date.now())))
+    return [`${email} was disabled before.`];
+  return [
+    `${email} is disabled: its sessions have ended, its devices are let in no more.`,
+    'Nothing was deleted.',
+  ];
+};
+
+export const enable: AccountCommand = async (tools, email) => {
+  const { accountId } = await getByEmail(tools, email);
+  if (!(await enableAccount(tools, accountId, Date.now()))) return [`${email} was not disabled.`];
+  return [`${email} may log in again; its devices are let in with the tokens that they have.`];
+};
+
+export async function getByEmail({ db }: Tools, email: string) {
+  const account = await findAccountByEmail(db, email);
+  if (!account) throw new DomainError('not-found', `There is no account ${email}.`);
+  return account;
+}
+
+function revokeWith({ db, store, bus }: Tools) {
+  return async (accountId: number) => {
+    await store.revokeAll(accountId);
+    await forgetTokensOf(db, accountId, null);
+    bus.publish('revoked', { accountId });
+  };
+}
+
+function check(input: { email: string; password: string }): NewCredentials {
+  const result = NewCredentials.safeParse(input);
+  if (result.success) return result.data;
+  const said = result.error.issues.map(
+    ({ path, message }) => `${path.join('.')}: ${describeIssue(message)}.`,
+  );
+  throw new DomainError('invalid-input', said.join('\n'));
+}
+
+/** A link by which the owner sets a new password: for where no mail is sent, or none arrives. */
+export const resetLink: AccountCommand = async (tools, email) => {
+  const { config, db } = tools;
+  const account = await getByEmail(tools, email);
+  if (account.isDisabled) throw new DomainError('account-disabled', `${email} is disabled.`);
+  const { secret, isKnown } = await examineSecret(db, config);
+  if (secret === null || !isKnown)
+    throw new DomainError(
+      'invalid-input',
+      `${config.secretPlace}: this is not the secret of the service, which would not accept the link.`,
+    );
+  const { mailLinks } = deriveKeys(secret, config.previousSecret ?? undefined);
+  const nowMs = Date.now();
+  const entry = { kind: 'reset-link-made', actor: operator, ts: nowMs } as const;
+  await insertEntry(db, account.accountId, entry);
+  const token = makeResetToken(mailLinks, account, nowMs);
+  return [
+    `${createPublicUrl(config).get()}/reset?token=${token}`,
+    `It is good for ${linkLifetimeMs / 60_000} minutes, and once. Whoever has it can take ${email} over.`,
+  ];
+};
+
+/** Shows limit and usage of an account's quotas, or of one of them; changes that one. */
+export const quota: AccountCommand = async (tools, email, _askPassword, [name, value]) => {
+  const { accountId } = await getByEmail(tools, email);
+  if (name === undefined) return show(tools, accountId, quotaNames);
+  if (!isQuotaName(name)) {
+    const message = `There is no quota ${name}. There are: ${quotaNames.join(', ')}.`;
+    throw new DomainError('not-found', message);
+  }
+  if (value !== undefined) await change(tools, accountId, name, value);
+  return show(tools, accountId, [name]);
+};
+
+/** Throws `invalid-input`. */
+async function change(
+  { db }: Tools,
+  accountId: number,
+  quota: QuotaName,
+  text: string,
+): Promise<void> {
+  const value = text === 'default' ? text : parse(quota, text);
+  const details = { quota, value };
+  await db.transaction(async (tx) => {
+    if (value === 'default') await removeOverride(tx, accountId, quota);
+    else await saveOverride(tx, accountId, quota, value);
+    const entry = { kind: 'quota-changed', actor: operator, ts: Date.now(), details } as const;
+    await insertEntry(tx, accountId, entry);
+  });
+}
+
+async function show(
+  { db, quotas, retention }: Tools,
+  accountId: number,
+  names: QuotaName[],
+): Promise<string[]> {
+  const usage = (await listUsage(db, { quotas, retention }, accountId)) ?? [];
+  const shown = usage.filter(({ quota }) => names.some((name) => name === quota));
+  return shown.map(({ quota, limit, used }) => {
+    const own =
+      limit === quotas[quota as QuotaName] ? '' : `  (default ${quotas[quota as QuotaName]})`;
+    return `${quota}  ${used === null ? '' : `${used} of `}${limit}${own}`;
+  });
+}
+
+function parse(name: string, text: string): number {
+  const value = Number(text);
+  if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value > 0) return value;
+  const message = `${name}: expected a whole number above 0, or "default", got "${text}".`;
+  throw new DomainError('invalid-input', message);
+}
 
 const usage = `Usage:
   npm run account -- create <email>           make an account

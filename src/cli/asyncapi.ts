@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
 import { dump } from 'js-yaml';
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
-import { readOptionsOrExit } from './read-options.ts';
+import { readOptionsOrExit } from './command-line.ts';
 
 readOptionsOrExit(
   `Usage: npm run asyncapi

@@ -1,10 +1,17 @@
 import { join, resolve } from 'node:path';
 import process from 'node:process';
-import { loadConfig, projectDir } from '../config/config.ts';
-import { backUp } from '../db/backup/back-up.ts';
+import { type Config, loadConfig, projectDir } from '../config/config.ts';
+import { backUp } from '../db/backup/backup.ts';
+import { backUpPortable, type CopyOptions } from '../db/portable/write.ts';
 import { describeStartError } from '../start-error.ts';
-import { asksForHelp } from './command-line.ts';
-import { backUpPortably } from './portable/back-up.ts';
+import {
+  asksForHelp,
+  createScreen,
+  showRows,
+  summarise,
+  untilInterrupted,
+} from './command-line.ts';
+import { reachUnchanged, requireDatabase } from './operator-command.ts';
 
 const usage = `Usage:
   npm run backup [-- <directory>]               copy the embedded database's files, while it runs
@@ -52,4 +59,34 @@ async function main(given: string[]): Promise<number> {
 function explain(error: unknown): number {
   for (const line of describeStartError(error) ?? [error]) console.error(line);
   return 1;
+}
+
+/** `npm run backup -- --portable`: gives the exit status. */
+export async function backUpPortably(config: Config, target: string): Promise<number> {
+  await requireDatabase(config);
+  const screen = createScreen(process.stdout);
+  const startMs = performance.now();
+  const { manifest, hasSecret } = await untilInterrupted('Nothing is left of the copy.', (signal) =>
+    copy(config, target, { onRows: showRows(screen), signal }),
+  );
+  const seconds = (performance.now() - startMs) / 1_000;
+  screen.say(`Copied ${manifest.source}: ${summarise(manifest, seconds)}.`);
+  screen.say(
+    hasSecret
+      ? 'The secret is in it: keep it as safe as the data.'
+      : 'The secret is not in it: keep what SECRET or SECRET_FILE gives the service with it.',
+  );
+  const into = 'DATA_DIR=<new directory> or DATABASE_URL=<empty database>';
+  screen.say(`Restore it with: ${into} npm run restore -- ${target}`);
+  return 0;
+}
+
+async function copy(config: Config, target: string, options: CopyOptions) {
+  const { connectionString, release } = await reachUnchanged(config);
+  try {
+    const { dataDir } = config;
+    return await backUpPortable({ connectionString, dataDir }, target, options);
+  } finally {
+    await release();
+  }
 }

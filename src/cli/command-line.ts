@@ -1,3 +1,12 @@
+import process from 'node:process';
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
+import { parseArgs, type ParseArgsConfig } from 'node:util';
+import type { OnRows } from '../db/portable/write.ts';
+import { messageOf } from '../lib/thrown.ts';
+import type { Write } from '../log/logger.ts';
+import { StartError } from '../start-error.ts';
+
 /** A command's arguments after its name, at least and at most. */
 type Takes = [number, number];
 
@@ -21,4 +30,202 @@ export function findWrongArgument(
   if (rest.length < least) return `${name}: an argument is missing.`;
   if (rest.length > most) return `${name}: "${rest.slice(most).join(' ')}" is too much.`;
   return null;
+}
+
+type Flags = NonNullable<ParseArgsConfig['options']>;
+type Values<T extends Flags> = ReturnType<
+  typeof parseArgs<{ args: string[]; options: T }>
+>['values'];
+
+/** As `parseArgs` of Node. Throws `UsageError`, which says in one sentence what is wrong. */
+export function readArguments<T extends ParseArgsConfig>(
+  config: T,
+): ReturnType<typeof parseArgs<T>> {
+  try {
+    return parseArgs(config);
+  } catch (error) {
+    // Node goes on with advice that fits no command here.
+    const [sentence = ''] = messageOf(error).split(/\. To specify|\. This command|\n/);
+    throw new UsageError(`${sentence.replace(/\.$/, '')}.`);
+  }
+}
+
+/**
+ * What `read` makes of the options of a program that takes nothing else. With `--help` it ends the process
+ * after `usage`, and where an option is wrong (a `UsageError`) with 2, after what is wrong and `usage`.
+ */
+export function readOptionsOrExit<T extends Flags, R>(
+  usage: string,
+  options: T,
+  read: (values: Values<T>) => R,
+): R {
+  const text = `${usage.trimEnd()}\n`;
+  const args = process.argv.slice(2);
+  if (args.includes('--help') || args.includes('-h')) {
+    process.stdout.write(text);
+    process.exit(0);
+  }
+  try {
+    return read(readArguments({ args, options }).values);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    process.stderr.write(`${error.message}\n\n${text}`);
+    process.exit(2);
+  }
+}
+
+/** A command cannot be run with these arguments; the message says what to write, a line for each that is wrong. */
+export class UsageError extends Error {}
+
+type Input = NodeJS.ReadableStream & { isTTY?: boolean };
+
+/** Whether the first line of `input` is `expected`; on a terminal it is asked for. */
+export async function confirm(
+  question: string,
+  input: Input,
+  output: { write(text: string): unknown },
+  expected = 'yes',
+): Promise<boolean> {
+  if (input.isTTY) output.write(question);
+  const lines = createInterface({ input });
+  try {
+    for await (const line of lines) return line.trim() === expected;
+  } finally {
+    lines.close();
+  }
+  return false;
+}
+
+type PasswordInput = NodeJS.ReadableStream & { isTTY?: boolean };
+
+/** The first line of `input`; on a terminal it is asked for and not shown. Throws when there is none. */
+export async function readPassword(
+  email: string,
+  input: PasswordInput,
+  output: { write(text: string): unknown },
+): Promise<string> {
+  const hidden = new Writable({ write: (_chunk, _encoding, done) => done() });
+  if (input.isTTY) output.write(`Password of ${email}: `);
+  const lines = createInterface({ input, output: hidden, terminal: input.isTTY === true });
+  try {
+    for await (const line of lines) return line;
+  } finally {
+    lines.close();
+    if (input.isTTY) output.write('\n');
+  }
+  throw new Error('No password: standard input is empty.');
+}
+
+const nothing: Write = () => {};
+
+/** What the parts of the service would log, for a command: warnings as lines for whoever runs it. */
+export const consoleLog = {
+  debug: nothing,
+  info: nothing,
+  warn: ((_context, message) => console.error(message)) satisfies Write,
+};
+
+export type Output = { write(text: string): unknown; isTTY?: boolean; columns?: number };
+
+/** Where a run is watched: one line that changes on a terminal, plain lines anywhere else. */
+export type Screen = {
+  /** How often `live` is worth calling. */
+  readonly refreshMs: number;
+  /** Text that stays; it takes the place of the line that changes. */
+  say(text: string): void;
+  /** Replaces the line that changes; where none can, it is a line of its own. */
+  live(text: string): void;
+  bar(label: string, done: number, total: number): void;
+};
+
+const barWidth = 30;
+
+export function createScreen(output: Output): Screen {
+  const tty = output.isTTY === true;
+  let unfinished = false;
+  const replace = (text: string) => {
+    // A terminal that does not know its width says 0.
+    const room = (output.columns || 80) - 1;
+    output.write(`\r${text.slice(0, room)}\u001b[K`);
+    unfinished = true;
+  };
+  const say = (text: string) => {
+    output.write(`${unfinished ? '\r\u001b[K' : ''}${text}\n`);
+    unfinished = false;
+  };
+  return {
+    refreshMs: tty ? 1_000 : 5_000,
+    say,
+    live: (text) => (tty ? replace(text) : say(text)),
+    bar(label, done, total) {
+      if (!tty) {
+        if (isQuarter(done, total)) say(`${label}: ${done} of ${total}`);
+        return;
+      }
+      const filled = Math.round((done / total) * barWidth);
+      replace(`${label} [${'='.repeat(filled).padEnd(barWidth, ' ')}] ${done} of ${total}`);
+      if (done === total) {
+        output.write('\n');
+        unfinished = false;
+      }
+    },
+  };
+}
+
+/** Whether `done` is the first count at or beyond a quarter of `total`. */
+function isQuarter(done: number, total: number): boolean {
+  return Math.floor((done * 4) / total) > Math.floor(((done - 1) * 4) / total);
+}
+
+const number = (n: number) => Math.round(n).toLocaleString('en-US');
+
+/**
+ * Reports the progress of a copy, from its first row on, at the interval of the screen.
+ * `nowMs`: any clock.
+ */
+export function showRows(screen: Screen, nowMs: () => number = () => performance.now()): OnRows {
+  let startMs: number | undefined;
+  let nextMs = 0;
+  return ({ table, rows, expected }) => {
+    const now = nowMs();
+    if (startMs === undefined) [startMs, nextMs] = [now, now + screen.refreshMs];
+    if (now < nextMs) return;
+    nextMs = now + screen.refreshMs;
+    const perSecond = rows / ((now - startMs) / 1_000);
+    // The expected number is an estimate: beyond it no percentage is shown.
+    const share = expected > rows ? `, ${Math.floor((100 * rows) / expected)} %` : '';
+    screen.live(`${number(rows)} rows${share}, ${number(perSecond)} rows/s, now ${table}`);
+  };
+}
+
+/** The last line of a copy: how much it was and how long it took. */
+export function summarise(
+  { tables }: { tables: readonly { rows: number; bytes: number }[] },
+  seconds: number,
+): string {
+  const sum = (key: 'rows' | 'bytes') => tables.reduce((total, each) => total + each[key], 0);
+  const megabytes = Math.ceil(sum('bytes') / 2 ** 20);
+  return `${tables.length} tables, ${number(sum('rows'))} rows, ${number(megabytes)} MB, ${seconds.toFixed(1)} s`;
+}
+
+const signals = ['SIGINT', 'SIGTERM'] as const;
+
+/**
+ * Runs `work` with a signal that aborts when the process is asked to end, so that it can undo what it
+ * began. Then throws a StartError that says what remains.
+ */
+export async function untilInterrupted<T>(
+  left: string,
+  work: (signal: AbortSignal) => Promise<T>,
+): Promise<T> {
+  const controller = new AbortController();
+  const interrupt = () => controller.abort();
+  for (const name of signals) process.once(name, interrupt);
+  try {
+    return await work(controller.signal);
+  } catch (cause) {
+    throw controller.signal.aborted ? new StartError(`Interrupted. ${left}`, { cause }) : cause;
+  } finally {
+    for (const name of signals) process.off(name, interrupt);
+  }
 }

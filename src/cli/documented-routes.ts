@@ -1,14 +1,13 @@
 import { accountsRoutes } from '../accounts/routes.ts';
 import { alarmRoutes } from '../alarms/routes.ts';
 import { keyRoutes } from '../api-keys/routes.ts';
-import { auditRoutes } from '../audit/routes.ts';
+import { auditRoutes } from '../audit/audit.ts';
 import { consoleSessionRoutes } from '../console/session.ts';
 import { contactRoutes } from '../contacts/routes.ts';
 import { deviceRoutes } from '../devices/routes.ts';
 import { eventRoutes } from '../events/routes.ts';
 import type { Route } from '../http/route.ts';
-import { probeRoutes } from '../http/probes.ts';
-import { statusRoutes } from '../http/status.ts';
+import { probeRoutes, statusRoutes } from '../http/health.ts';
 import { importRoutes } from '../imports/routes.ts';
 import { jobRoutes } from '../jobs/routes.ts';
 import { measurementRoutes } from '../measurements/routes.ts';

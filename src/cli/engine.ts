@@ -1,13 +1,9 @@
 import process from 'node:process';
 import { messageOf } from '../lib/thrown.ts';
-import { help } from './engine/help.ts';
-import { InputError } from './engine/input-error.ts';
-import { parseOptions } from './engine/options.ts';
-import { UsageError } from './usage-error.ts';
-import { playStream } from './engine/play-stream.ts';
-import { checkVectors } from './engine/vectors/check.ts';
-import { writeAnswers } from './engine/vectors/answers.ts';
-import { lineWriter } from './engine/write.ts';
+import { help, InputError, parseOptions } from './engine/options.ts';
+import { UsageError } from './command-line.ts';
+import { lineWriter, playStream } from './engine/write.ts';
+import { checkVectors, writeAnswers } from './engine/vectors.ts';
 
 // Whoever reads only the first lines closes the pipe.
 process.stdout.on('error', () => process.exit(0));

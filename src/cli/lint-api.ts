@@ -6,10 +6,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
 import { createOpenApi } from '../http/openapi.ts';
-import { webhookDocs } from '../notifications/hook-docs.ts';
+import { webhookDocs } from '../notifications/webhook-docs.ts';
 import { version } from '../version.ts';
 import { listDocumentedRoutes } from './documented-routes.ts';
-import { readOptionsOrExit } from './read-options.ts';
+import { readOptionsOrExit } from './command-line.ts';
 
 readOptionsOrExit(
   `Usage: npm run check:api

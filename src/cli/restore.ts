@@ -1,8 +1,8 @@
 import { resolve } from 'node:path';
 import process from 'node:process';
 import { loadConfig } from '../config/config.ts';
-import { restore } from '../db/backup/restore.ts';
-import { findPortableManifest } from '../db/portable/manifest.ts';
+import { restore } from '../db/backup/backup.ts';
+import { findPortableManifest } from '../db/portable/write.ts';
 import { findOwnSecret } from '../config/secret.ts';
 import { describeStartError } from '../start-error.ts';
 import { asksForHelp } from './command-line.ts';

@@ -8,8 +8,7 @@ import {
   wanted,
   type RetentionRow,
 } from '../history/retention.ts';
-import type { Tools } from './account/open.ts';
-import { runOperatorCommand } from './operator-command.ts';
+import { runOperatorCommand, type Tools } from './operator-command.ts';
 
 const usage = `Usage:
   npm run retention             say how long the history is kept, and what a shorter setting would delete, and when

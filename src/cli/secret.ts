@@ -1,11 +1,121 @@
 import process from 'node:process';
-import { loadConfig } from '../config/config.ts';
+import { listAccountIds } from '../accounts/queries.ts';
+import { type Config, loadConfig } from '../config/config.ts';
 import { DomainError } from '../errors.ts';
+import {
+  acceptSecret,
+  count,
+  countDependents,
+  countTokensOf,
+  type Dependents,
+  describeDependents,
+  describeRefusal,
+  endChange,
+  type Examined,
+  examineSecret,
+} from '../secret-check/secret-check.ts';
 import { describeStartError } from '../start-error.ts';
-import { openTools } from './account/open.ts';
-import { asksForHelp, findWrongArgument } from './command-line.ts';
-import { confirm } from './confirm.ts';
-import { accept, type SecretCommand, status } from './secret/commands.ts';
+import { asksForHelp, confirm, findWrongArgument } from './command-line.ts';
+import { openTools, type Tools } from './operator-command.ts';
+
+type Dialogue = { say(line: string): void; confirm(): Promise<boolean> };
+
+/** Gives the exit status: 0, or 1 where the service does not start or nothing was changed. */
+export type SecretCommand = (tools: Tools, config: Config, dialogue: Dialogue) => Promise<number>;
+
+export const status: SecretCommand = async ({ db }, config, { say }) => {
+  const examined = await examineSecret(db, config);
+  const lines = examined.isAllowed
+    ? [describeAllowed(examined, config), ...(await describeChange(db, examined))]
+    : describeRefusal(examined, config);
+  for (const line of lines) say(line);
+  return examined.isAllowed ? 0 : 1;
+};
+
+export const accept: SecretCommand = async (tools, config, { say, confirm }) => {
+  const { secretPlace: place } = config;
+  const examined = await examineSecret(tools.db, config);
+  if (examined.isAllowed) {
+    say(describeAllowed(examined, config));
+    say('There is nothing to accept.');
+    return 0;
+  }
+  if (examined.left > 0 && examined.current !== null) {
+    say(`${place}: ends the change of the secret.`);
+    say(
+      `It ends the tokens of ${count(examined.left, 'device')}, and sessions of the secret before.`,
+    );
+    say('Each needs a new token (POST /v2/devices/{deviceAuthUuid}/token).');
+    if (!(await confirm())) return nothingChanged(say);
+    await endChange(tools.db, examined.current);
+    say('Accepted. Start every process with this secret alone.');
+    return 0;
+  }
+  const dependents = await countAll(tools, config);
+  say(
+    examined.secret === null
+      ? `${place}: is not there; a new secret is made there.`
+      : `${place}: is taken as this database's secret from now on.`,
+  );
+  say(`It ends the tokens of ${describeDependents(dependents)}: every device needs a new token`);
+  say('(POST /v2/devices/{deviceAuthUuid}/token), everybody has to log in again.');
+  say('Where the earlier secret still exists, restore it instead.');
+  if (!(await confirm())) return nothingChanged(say);
+  const { made } = await acceptSecret(tools.db, config);
+  await endRedisSessions(tools, config);
+  say(made ? `Accepted. Made ${place}: keep a copy of it.` : 'Accepted.');
+  say(
+    'Restart every process of the service: one that runs goes on with the secret it started with.',
+  );
+  return 0;
+};
+
+function nothingChanged(say: Dialogue['say']): number {
+  say('Nothing was changed: expected yes.');
+  return 1;
+}
+
+/** How far a change of the secret is; nothing where none is under way. */
+async function describeChange(db: Tools['db'], { checks }: Examined): Promise<string[]> {
+  if (checks.length < 2) return [];
+  const { devices } = await countDependents(db);
+  const left = await countTokensOf(db, checks.slice(1));
+  const those = `${left.toLocaleString('en')} of ${count(devices, 'device')}`;
+  return [
+    left === 0
+      ? 'A change is under way, and every device has a token of the new one: SECRET_PREVIOUS can be left out.'
+      : `A change is under way: ${those} still ${left === 1 ? 'has' : 'have'} a token of the secret before.`,
+  ];
+}
+
+function describeAllowed(examined: Examined, { secretPlace }: Config): string {
+  const { checks, current } = examined;
+  if (current !== null && checks.includes(current))
+    return `${secretPlace}: is this database's secret.`;
+  if (examined.isKnown)
+    return `${secretPlace}: is new here, and SECRET_PREVIOUS is this database's secret: the next start of the service takes both.`;
+  const found = current === null ? 'is not there, and is made at' : 'is taken by';
+  return `${secretPlace}: ${found} the next start of the service; nothing is known to depend on another one.`;
+}
+
+/** Those in Redis are counted too: this command ends them. */
+async function countAll({ db, store }: Tools, { redisUrl }: Config): Promise<Dependents> {
+  const dependents = await countDependents(db);
+  if (redisUrl === null) return dependents;
+  let { sessions } = dependents;
+  for (const accountId of await listAccountIds(db))
+    sessions += (await store.list(accountId, Date.now())).length;
+  return { ...dependents, sessions };
+}
+
+/** Running processes close the streams of these sessions. */
+async function endRedisSessions({ db, store, bus }: Tools, { redisUrl }: Config): Promise<void> {
+  if (redisUrl === null) return;
+  for (const accountId of await listAccountIds(db)) {
+    await store.revokeAll(accountId);
+    bus.publish('revoked', { accountId });
+  }
+}
 
 const usage = `Usage:
   npm run secret -- status   what was looked at, and whether it is this database's secret

@@ -1,10 +1,7 @@
 import process from 'node:process';
-import { help } from './simulate/help.ts';
-import { parseOptions, type Options } from './simulate/options.ts';
-import { UsageError } from './usage-error.ts';
-import { readPassword } from './simulate/password.ts';
+import { help, type Options, parseOptions } from './simulate/options.ts';
+import { createScreen, readPassword, UsageError } from './command-line.ts';
 import { simulate } from './simulate/run.ts';
-import { createScreen } from './simulate/screen.ts';
 import { messageOf } from '../lib/thrown.ts';
 
 const samePressMs = 1_000;

@@ -98,7 +98,7 @@ const keeps = `coalesce((actions->>'keepMs')::bigint, 0)`;
 /** In this order: a device that was heard ahead is looked at before it is forgotten that it was. */
 export const steps: readonly Step[] = [
   {
-    // Its evidence may be from then, with or without something that waits: a tick looks (`bringBack` in src/ingest/rules/tick.ts).
+    // Its evidence may be from then, with or without something that waits: a tick looks (`bringBack` in src/ingest/rules/apply.ts).
     columns: ['presence.last_seen_at', 'device_due.due_at', 'rejection.rejected_at'],
     sql: `
       with heard as (

@@ -1,14 +1,19 @@
-import { join, resolve } from 'node:path';
-import { fileURLToPath } from 'node:url';
-import { checkCertificate } from './check-certificate.ts';
-import { Environment, secretVariables } from './environment.ts';
-import { findLanAddress } from '../lib/lan-address.ts';
-import { readSettings } from './read-settings.ts';
-import { placeOfSecret, readPreviousSecret, readSecret } from './secret.ts';
-import { checkStopTimeout, stopTimeoutOf } from './stop-timeout.ts';
-import type { Settings } from './settings.ts';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { readFile, stat } from 'node:fs/promises';
+import { extname, join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { findLanAddress } from '../lib/address.ts';
+import { decodeUtf8, findJsonError, tellJsonError } from '../lib/json.ts';
+import { describeIssue } from '../lib/schema.ts';
 import { StartError } from '../start-error.ts';
-import { describeIssue } from '../lib/issue-message.ts';
+import {
+  Environment,
+  placeOfSecret,
+  readPreviousSecret,
+  readSecret,
+  secretVariables,
+} from './secret.ts';
+import { Settings } from './settings.ts';
 
 /** Which part of the service this process is; `all` is both. */
 export type Role = { name: 'all' } | { name: 'api' } | { name: 'connector'; id: number };
@@ -126,4 +131,200 @@ async function readTls(env: Environment, problems: string[]): Promise<Config['mq
   problems.push(...(await checkCertificate(certFile, keyFile)));
   if (port === undefined || certFile === undefined || keyFile === undefined) return null;
   return { host: env.MQTT_HOST, port, certFile, keyFile };
+}
+
+/**
+ * Lays the user's settings over the defaults. What is wrong is added to `problems`, and null given
+ * where nothing can be made of it.
+ */
+export async function readSettings(
+  configDir: string,
+  configFile: string | undefined,
+  problems: string[],
+): Promise<Settings | null> {
+  const { default: defaults } = (await import(
+    pathToFileURL(join(configDir, 'default.ts')).href
+  )) as { default: unknown };
+  const file = configFile ? resolve(configFile) : await findLocalFile(configDir);
+  if (file === null) return takeDailyQuota(Settings.parse(followRegistration(defaults, {})));
+  const local = await readLaid(file);
+  if ('problem' in local) {
+    problems.push(`${file}: ${local.problem}.`);
+    return null;
+  }
+  const parsed = Settings.safeParse(followRegistration(defaults, local.value));
+  if (parsed.success) return takeDailyQuota(parsed.data);
+  for (const { path, message } of parsed.error.issues)
+    problems.push(`${file}: ${path.join('.') || 'the whole'}: ${describeIssue(message)}.`);
+  return null;
+}
+
+/** Closed registration has quotas of its own beneath those that the user sets. */
+function followRegistration(defaults: unknown, local: unknown): unknown {
+  const laid = layOver(defaults, local);
+  if (!isObject(laid) || !isObject(laid['accounts'])) return laid;
+  if (laid['accounts']['openRegistration'] !== false) return laid;
+  return layOver(layOver(defaults, { quotas: laid['quotasWhereClosed'] }), local);
+}
+
+/** An older name of `quotas.messagesPerDay`. */
+function takeDailyQuota(settings: Settings): Settings {
+  const { dailyQuota } = settings.notifications;
+  if (dailyQuota === undefined) return settings;
+  return { ...settings, quotas: { ...settings.quotas, messagesPerDay: dailyQuota } };
+}
+
+async function findLocalFile(configDir: string): Promise<string | null> {
+  for (const name of ['local.json', 'local.ts']) {
+    const path = join(configDir, name);
+    if (await stat(path).catch(() => null)) return path;
+  }
+  return null;
+}
+
+/** Objects are merged member by member; anything else, lists too, replaces what was there. */
+function layOver(base: unknown, over: unknown): unknown {
+  if (!isObject(base) || !isObject(over)) return over === undefined ? base : over;
+  const merged: Record<string, unknown> = { ...base };
+  for (const [key, value] of Object.entries(over)) merged[key] = layOver(base[key], value);
+  return merged;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** An object of settings, or what is wrong with the file, without its name. */
+export type Laid = { value: object } | { problem: string };
+
+const modules = ['.ts', '.mts', '.js', '.mjs'];
+
+/** Reads a file of settings that is laid over the defaults: JSON, or a module whose default export it is. */
+export async function readLaid(file: string): Promise<Laid> {
+  try {
+    // Read in any case: what is no file is then the same problem for both kinds.
+    const bytes = await readFile(file);
+    if (file.endsWith('.json')) return readJson(decodeUtf8(bytes));
+    if (!modules.includes(extname(file))) return { problem: 'expected a .json or a .ts file' };
+    return await readModule(file);
+  } catch (error) {
+    return { problem: whyUnreadable(error as NodeJS.ErrnoException) };
+  }
+}
+
+function readJson(text: string | null): Laid {
+  if (text === null) return { problem: 'expected UTF-8, found bytes that are none' };
+  const error = findJsonError(text);
+  if (error === null) return toLaid(JSON.parse(text));
+  return { problem: `no JSON at ${tellJsonError(error)}` };
+}
+
+async function readModule(file: string): Promise<Laid> {
+  try {
+    const loaded = (await import(pathToFileURL(file).href)) as object;
+    if (!('default' in loaded)) return { problem: 'expected a default export, found none' };
+    return toLaid(loaded.default);
+  } catch (error) {
+    const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
+    return { problem: `cannot be loaded (${message.replaceAll(/\s+/g, ' ').trim()})` };
+  }
+}
+
+function toLaid(value: unknown): Laid {
+  if (typeof value === 'object' && value !== null && !Array.isArray(value)) return { value };
+  const found = Array.isArray(value) ? 'a list' : value === null ? 'null' : `a ${typeof value}`;
+  return { problem: `expected an object of settings, found ${found}` };
+}
+
+const unreadable: Record<string, string> = {
+  ENOENT: 'there is no such file',
+  ENOTDIR: 'there is no such file',
+  EISDIR: 'expected a file, found a directory',
+  EACCES: 'this user may not read it',
+};
+
+function whyUnreadable({ code = '', message }: NodeJS.ErrnoException): string {
+  const why = Object.hasOwn(unreadable, code) ? unreadable[code] : undefined;
+  return why ?? `cannot be read (${message})`;
+}
+
+type StopSettings = Pick<Environment, 'DRAIN_DELAY_MS' | 'STOP_TIMEOUT_MS'>;
+
+/** Docker kills a container 10 s after it was asked to stop; a second is for what goes between. */
+const usualMs = 9_000;
+/** What finishing, storing and giving back have beside the delay where nothing else is said. */
+const usualDrainMs = 5_000;
+/** Less would cut what a stop has to do even where nothing hangs. */
+const leastDrainMs = 2_000;
+
+/** From being asked to stop to the exit, in milliseconds. */
+export function stopTimeoutOf({ DRAIN_DELAY_MS, STOP_TIMEOUT_MS }: StopSettings): number {
+  return STOP_TIMEOUT_MS ?? Math.max(usualMs, DRAIN_DELAY_MS + usualDrainMs);
+}
+
+/** What is wrong with the time that is left for stopping, in lines. */
+export function checkStopTimeout(settings: StopSettings): string[] {
+  const leastMs = settings.DRAIN_DELAY_MS + leastDrainMs;
+  if (stopTimeoutOf(settings) >= leastMs) return [];
+  return [
+    `STOP_TIMEOUT_MS: expected ${leastMs} or more (DRAIN_DELAY_MS, and ${leastDrainMs} for stopping), got "${settings.STOP_TIMEOUT_MS}".`,
+  ];
+}
+
+type Name = 'TLS_CERT_FILE' | 'TLS_KEY_FILE';
+
+/**
+ * What is wrong with the files of a certificate and its key, a line for each; read as they will be
+ * used. A file that is not named is reported elsewhere.
+ */
+export async function checkCertificate(
+  certFile: string | undefined,
+  keyFile: string | undefined,
+): Promise<string[]> {
+  const problems: string[] = [];
+  const read = async <T>(name: Name, path: string | undefined, parse: (text: string) => T) => {
+    try {
+      return path === undefined ? null : parse(await readFile(path, 'utf8'));
+    } catch (error) {
+      problems.push(`${name}: ${path} ${whyNot(error as NodeJS.ErrnoException, name)}.`);
+      return null;
+    }
+  };
+  const certificate = await read('TLS_CERT_FILE', certFile, (text) => new X509Certificate(text));
+  const key = await read('TLS_KEY_FILE', keyFile, (text) => createPrivateKey(text));
+  if (certificate && key && !certificate.checkPrivateKey(key))
+    problems.push(`TLS_KEY_FILE: ${keyFile} is not the key of the certificate in ${certFile}.`);
+  return problems;
+}
+
+function whyNot({ code = '', syscall, message }: NodeJS.ErrnoException, name: Name): string {
+  if (syscall !== undefined) return `cannot be read (${message})`;
+  if (code === 'ERR_MISSING_PASSPHRASE') return 'is encrypted: expected a key without a passphrase';
+  const what = name === 'TLS_KEY_FILE' ? 'a private key' : 'a certificate';
+  return `is not ${what} in PEM (${message})`;
+}
+
+/** What `--help` prints: how to call it, and every environment variable from the schema itself. */
+export function helpText(): string {
+  const variables = Object.entries(Environment.shape).map(([name, schema]) => {
+    const parsed = schema.safeParse(undefined);
+    const byDefault =
+      parsed.success && parsed.data !== undefined ? ` [${String(parsed.data)}]` : '';
+    return `  ${name.padEnd(20)}${schema.description ?? ''}${byDefault}`;
+  });
+  return [
+    'Usage: npm start [-- PART]',
+    '',
+    'Without PART everything runs in this process. Parts of a larger installation, which share one',
+    'DATABASE_URL, REDIS_URL and SECRET:',
+    '  api                 HTTP only',
+    '  connector --id N    the connector with that id in config/ only (MQTT, HTTP or a bridge)',
+    '  --help, --version',
+    '',
+    'Environment:',
+    ...variables,
+    '',
+    'Every other setting stands with its default in config/default.ts; write yours into',
+    'config/local.json.',
+  ].join('\n');
 }

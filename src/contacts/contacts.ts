@@ -1,5 +1,9 @@
+import { createHmac } from 'node:crypto';
+import { z } from 'zod';
+import { EmailAddress, Labels } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
-import type { ContactKind } from './schema.ts';
+import { timestamp } from '../http/schema.ts';
+import { isGenuine, makeLinkToken as makeToken, readLinkClaim } from '../lib/crypto.ts';
 
 /** A contact as it is stored. `place`: where it stands in its list. */
 export type ContactRow = {
@@ -189,4 +193,175 @@ export async function listChannels(sql: Sql, nowMs: number): Promise<string[]> {
     [nowMs - seenWithinMs],
   );
   return rows.map(({ channel }) => channel);
+}
+
+/** What a link in a mail does; one made for the one does not do the other. */
+export type LinkPurpose = 'confirm' | 'unsubscribe';
+
+const dayMs = 86_400_000;
+/** A mail may be answered long after it came: who wants no more of them is to be heard. */
+const lifetimesMs: Record<LinkPurpose, number> = { confirm: 7 * dayMs, unsubscribe: 400 * dayMs };
+
+/** A token for a link: the contact's uuid and when it expires, signed for this purpose alone. */
+export function makeContactToken(
+  keys: readonly Buffer[],
+  purpose: LinkPurpose,
+  { contactUuid: uuid, nowMs }: { contactUuid: string; nowMs: number },
+): string {
+  return makeToken(keys, purpose, { uuid, expiresTs: nowMs + lifetimesMs[purpose] });
+}
+
+/** The contact's uuid and when the token was made (ms); null where it is not of this purpose, or expired. */
+export function readLinkToken(
+  keys: readonly Buffer[],
+  purpose: LinkPurpose,
+  { token, nowMs }: { token: string; nowMs: number },
+): { contactUuid: string; madeTs: number } | null {
+  // Whoever wants no more mail is let go, also by a link that a clock ahead has made.
+  const longestMs = purpose === 'unsubscribe' ? Infinity : lifetimesMs[purpose];
+  const claim = readLinkClaim(token, nowMs, longestMs);
+  if (!claim || !isGenuine(keys, purpose, token)) return null;
+  return { contactUuid: claim.uuid, madeTs: claim.expiresTs - lifetimesMs[purpose] };
+}
+
+const maxAfterMs = 7 * 86_400_000;
+/** Far more than the quota `contacts` gives anybody; what a request may bring to be looked at. */
+const maxEntries = 1_000;
+
+const WebhookUrl = z
+  .url({ protocol: /^https?$/, error: 'expected a URL of http or https' })
+  .max(2_048)
+  .refine((text) => !text.includes('\0') && text.isWellFormed(), 'expected text without NUL')
+  .refine((text) => {
+    const url = URL.parse(text);
+    return url?.username === '' && url.password === '';
+  }, 'expected a URL without user name and password');
+
+const suiting = {
+  labels: Labels.default([]).meta({
+    description: 'Only of devices that have one of these labels; empty: of all.',
+  }),
+  afterMs: z.int().min(0).max(maxAfterMs).default(0).meta({
+    description:
+      '0: told at once. Else told of alarms only, once of each, and only if it is still open and not acknowledged so many milliseconds after people were told of it.',
+  }),
+  whenOver: z.boolean().default(false).meta({
+    description:
+      'Also when an alarm that it was told of is over. Webhooks hear of every closing, mail only that the cause is gone.',
+  }),
+};
+
+const EmailContact = z
+  .object({ address: EmailAddress, ...suiting })
+  .meta({ id: 'EmailContactEntry' });
+
+const WebhookContact = z
+  .object({ url: WebhookUrl, ...suiting })
+  .meta({ id: 'WebhookContactEntry' });
+
+/** The body of PUT /v2/accounts/contacts: both lists as they are from now on. */
+export const ContactsUpdate = z
+  .object({
+    emails: z.array(EmailContact).max(maxEntries).default([]),
+    webhooks: z.array(WebhookContact).max(maxEntries).default([]),
+  })
+  .superRefine(({ emails, webhooks }, context) => {
+    const lists = {
+      emails: emails.map(({ address }) => normalAddress('email', address)),
+      webhooks: webhooks.map(({ url }) => normalAddress('webhook', url)),
+    };
+    for (const [list, keys] of Object.entries(lists)) {
+      const member = list === 'emails' ? 'address' : 'url';
+      for (const [index, key] of keys.entries())
+        if (keys.indexOf(key) < index)
+          context.addIssue({
+            code: 'custom',
+            path: [list, index, member],
+            message: 'stands in the list already',
+          });
+    }
+  });
+export type ContactsUpdate = z.infer<typeof ContactsUpdate>;
+
+export type ContactKind = 'email' | 'webhook';
+
+/** What an entry is known by, however it is written. */
+export function normalAddress(kind: ContactKind, address: string): string {
+  return kind === 'email' ? address.toLowerCase() : (URL.parse(address)?.href ?? address);
+}
+
+const lastDelivery = z
+  .object({ timestamp, state: z.string(), reason: z.string().optional() })
+  .meta({ id: 'LastDelivery' })
+  .optional()
+  .meta({ description: 'How the last attempt to deliver to it ended.' });
+
+/** The answer of GET and PUT /v2/accounts/contacts. */
+export const Contacts = z.object({
+  emails: z.array(
+    EmailContact.extend({
+      confirmed: z.boolean().meta({ description: 'Nothing else is sent there before.' }),
+      unsubscribed: z.boolean().optional().meta({
+        description: 'Its owner wants no mail. Removed and added again it can be confirmed.',
+      }),
+      last: lastDelivery,
+    }).meta({ id: 'EmailContact' }),
+  ),
+  webhooks: z.array(
+    WebhookContact.extend({
+      webhookId: z.guid(),
+      secret: z.string().meta({
+        description: 'What messages are signed with, as Standard Webhooks has it.',
+        example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
+      }),
+      last: lastDelivery,
+    }).meta({ id: 'WebhookContact' }),
+  ),
+  pushTokens: z.int().meta({
+    description: 'How many telephones apps have added: in `apn` of Update Account, and one by one.',
+  }),
+  channels: z
+    .object({ push: z.boolean(), sms: z.boolean(), email: z.boolean(), webhook: z.boolean() })
+    .meta({
+      id: 'Channels',
+      description: 'Which of them a process that delivers has. An SMS log is none.',
+    }),
+  timestamp,
+});
+export type Contacts = z.infer<typeof Contacts>;
+
+/** The answer of POST /v2/accounts/contacts/test. */
+export const TrialAnswer = z.object({
+  messages: z.array(
+    z
+      .object({
+        address: z.string().optional(),
+        url: z.string().optional(),
+        type: z.enum(['test', 'confirm']).meta({
+          description: 'confirm: the link is sent again to an address that is not confirmed.',
+        }),
+        state: z.enum(['queued', 'held-back']),
+        reason: z.string().optional(),
+      })
+      .meta({ id: 'TrialMessage' }),
+  ),
+  timestamp,
+});
+export type TrialAnswer = z.infer<typeof TrialAnswer>;
+
+/** The body of PUT /v2/devices/{deviceAuthUuid}/labels. */
+export const LabelsUpdate = z.object({ labels: Labels });
+
+const secretBytes = 24;
+
+/**
+ * The secrets that messages to a webhook are signed with, as Standard Webhooks writes them
+ * (`whsec_` and base64); the first is the one that its account is told. Derived, so that none is stored:
+ * after a change of SECRET the one of SECRET_PREVIOUS signs beside it.
+ */
+export function webhookSecrets(keys: readonly Buffer[], webhookId: string): string[] {
+  return keys.map((key) => {
+    const digest = createHmac('sha256', key).update(webhookId).digest();
+    return `whsec_${digest.subarray(0, secretBytes).toString('base64')}`;
+  });
 }

@@ -1,14 +1,40 @@
-import { doneBy } from '../audit/entry.ts';
-import { warnOfUnknownTo } from '../contract/unknown-members.ts';
-import { sayWarnings, SomeWarnings } from '../contract/warnings.ts';
+import { z } from 'zod';
+import { doneBy, type DoneBy, insertEntry } from '../audit/audit.ts';
+import type { Language } from '../contract/values.ts';
+import { sayWarnings, SomeWarnings, warnOfUnknownTo } from '../contract/warnings.ts';
+import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import { htmlPage, type PageText, readerLanguage } from '../http/docs.ts';
+import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams, TimestampResponse } from '../http/schema.ts';
-import { describeContacts } from './describe-contacts.ts';
-import { contactPageRoutes } from './page-routes.ts';
-import { listContacts, saveLabels } from './contacts.ts';
-import { replaceContacts, type ReplaceDeps } from './replace-contacts.ts';
-import { Contacts, ContactsUpdate, LabelsUpdate, TrialAnswer } from './schema.ts';
+import { isPrivateHost } from '../lib/address.ts';
+import { type LimitsOf, lockUsage, quotaExceeded } from '../quotas/quotas.ts';
+import {
+  confirmContact,
+  type ContactKind,
+  type ContactRow,
+  Contacts,
+  ContactsUpdate,
+  countPushTokens,
+  type EndedMessage,
+  findAddress,
+  LabelsUpdate,
+  type LinkPurpose,
+  listAlarmsOf,
+  listChannels,
+  listContacts,
+  type NewContact,
+  normalAddress,
+  readLinkToken,
+  removeContacts,
+  saveContacts,
+  saveLabels,
+  TrialAnswer,
+  unsubscribeContact,
+  webhookSecrets,
+} from './contacts.ts';
 
 export type ContactRouteDeps = ReplaceDeps & {
   /** What links in mails are signed with, newest first. */
@@ -130,4 +156,271 @@ function label({ db, onLabelled }: ContactRouteDeps): Route {
       return { timestamp: request.now() };
     },
   });
+}
+
+type PageDeps = { db: Database; linkKeys: readonly Buffer[]; alarms: AlarmsOfContacts };
+
+/**
+ * Where links in mails lead. GET shows a button and changes nothing, for mail scanners follow links; POST
+ * does it, by the button or by the mail program itself (RFC 8058). Both can be done again.
+ */
+export function contactPageRoutes(deps: PageDeps): Route[] {
+  return [
+    ...routesOf('confirm', deps, ({ contactUuid, madeTs }, nowMs) =>
+      deps.db.transaction(async (tx) => {
+        const accountId = await confirmContact(tx, contactUuid, { madeTs, nowMs });
+        if (accountId !== null) await deps.alarms.wake(tx, accountId, nowMs);
+        return accountId !== null;
+      }),
+    ),
+    ...routesOf('unsubscribe', deps, ({ contactUuid }, nowMs) =>
+      unsubscribeContact(deps.db, contactUuid, nowMs),
+    ),
+  ];
+}
+
+function routesOf(
+  purpose: LinkPurpose,
+  { db, linkKeys }: PageDeps,
+  perform: (link: { contactUuid: string; madeTs: number }, nowMs: number) => Promise<boolean>,
+): Route[] {
+  const answer = async (token: string, request: RequestInfo, isAsked: boolean) => {
+    const nowMs = request.receivedTs;
+    const link = readLinkToken(linkKeys, purpose, { token, nowMs });
+    const address = link && (await findAddress(db, link.contactUuid));
+    const { invalid, [purpose]: texts } = contactPageWords[readerLanguage(request)];
+    if (!link || address === null) return htmlPage(request, invalid);
+    if (!isAsked) return htmlPage(request, texts.ask(address));
+    return htmlPage(request, (await perform(link, nowMs)) ? texts.done(address) : invalid);
+  };
+  return (['get', 'post'] as const).map((method) =>
+    defineRoute({
+      method,
+      path: `/${purpose}`,
+      summary: purpose,
+      tag: 'Pages',
+      auth: 'none',
+      errors: [],
+      hidden: true,
+      query: z.object({ token: z.string().max(200).default('') }),
+      response: z.unknown(),
+      handler: ({ query, request }) => answer(query.token, request, method === 'post'),
+    }),
+  );
+}
+
+type Words = { invalid: PageText } & Record<
+  LinkPurpose,
+  Record<'ask' | 'done', (address: string) => PageText>
+>;
+
+/** What the pages say that links in mails to contacts lead to. */
+export const contactPageWords: Record<Language, Words> = {
+  en: {
+    invalid: {
+      title: 'This link is not valid',
+      text: 'It is too old, was cut off, or its address was removed since it was sent.',
+    },
+    confirm: {
+      ask: (address) => ({
+        title: 'Confirm this address',
+        text: `Messages about devices are to be sent to ${address}.`,
+        button: 'Confirm',
+      }),
+      done: (address) => ({
+        title: 'Confirmed',
+        text: `Messages are sent to ${address} from now on.`,
+      }),
+    },
+    unsubscribe: {
+      ask: (address) => ({
+        title: 'Unsubscribe',
+        text: `No more messages are to be sent to ${address}.`,
+        button: 'Unsubscribe',
+      }),
+      done: (address) => ({ title: 'Unsubscribed', text: `Nothing more is sent to ${address}.` }),
+    },
+  },
+  de: {
+    invalid: {
+      title: 'Dieser Link gilt nicht',
+      text: 'Er ist zu alt, unvollständig, oder seine Adresse wurde inzwischen entfernt.',
+    },
+    confirm: {
+      ask: (address) => ({
+        title: 'Diese Adresse bestätigen',
+        text: `Nachrichten über Geräte sollen an ${address} gehen.`,
+        button: 'Bestätigen',
+      }),
+      done: (address) => ({
+        title: 'Bestätigt',
+        text: `Von jetzt an gehen Nachrichten an ${address}.`,
+      }),
+    },
+    unsubscribe: {
+      ask: (address) => ({
+        title: 'Abbestellen',
+        text: `An ${address} sollen keine Nachrichten mehr gehen.`,
+        button: 'Abbestellen',
+      }),
+      done: (address) => ({ title: 'Abbestellt', text: `An ${address} geht nichts mehr.` }),
+    },
+  },
+};
+
+type Deps = { db: Sql; webhookKeys: readonly Buffer[] };
+
+/** The answer of GET and PUT /v2/accounts/contacts. */
+export async function describeContacts(
+  { db, webhookKeys }: Deps,
+  accountId: number,
+  nowTs: number,
+): Promise<Contacts> {
+  const contacts = await listContacts(db, accountId);
+  const channels = await listChannels(db, nowTs);
+  const of = (kind: ContactRow['kind']) => contacts.filter((contact) => contact.kind === kind);
+  return {
+    emails: of('email').map((contact) => ({
+      address: contact.address,
+      ...common(contact),
+      confirmed: contact.isConfirmed,
+      ...(contact.isUnsubscribed && !contact.isConfirmed ? { unsubscribed: true } : {}),
+      ...lastOf(contact),
+    })),
+    webhooks: of('webhook').map((contact) => ({
+      url: contact.address,
+      ...common(contact),
+      webhookId: contact.uuid,
+      secret: webhookSecrets(webhookKeys, contact.uuid)[0] ?? '',
+      ...lastOf(contact),
+    })),
+    pushTokens: await countPushTokens(db, accountId),
+    channels: {
+      push: channels.includes('push'),
+      sms: channels.includes('sms'),
+      email: channels.includes('email'),
+      webhook: channels.includes('webhook'),
+    },
+    timestamp: nowTs,
+  };
+}
+
+const common = ({ labels, afterMs, whenOver }: ContactRow) => ({ labels, afterMs, whenOver });
+
+function lastOf({
+  lastTs,
+  lastState,
+  lastReason,
+}: ContactRow): Pick<Contacts['emails'][0], 'last'> {
+  if (lastTs === null || lastState === null) return {};
+  const reason = lastReason === null ? {} : { reason: lastReason };
+  return { last: { timestamp: lastTs, state: lastState, ...reason } };
+}
+
+/** Queues messages to contacts within the caller's transaction, as far as the day's limits go. */
+export type SendToContacts = (
+  tx: Sql,
+  accountId: number,
+  messages: {
+    type: 'confirm' | 'test';
+    contact: Pick<ContactRow, 'contactId' | 'kind' | 'address'>;
+  }[],
+  /** Of the client who asks. */
+  address: string,
+) => Promise<{ state: 'queued' | 'held-back'; reason?: string }[]>;
+
+/** What a change of contacts means for alarms, within its transaction. */
+export type AlarmsOfContacts = {
+  /** Nobody else settles messages about these alarms until the transaction ends. */
+  lock: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
+  /** Messages of these announcements will not be sent. */
+  ended: (tx: Sql, messages: readonly EndedMessage[], nowMs: number) => Promise<void>;
+  /** What nobody could be told of is tried again. */
+  wake: (tx: Sql, accountId: number, nowMs: number) => Promise<void>;
+};
+
+export type ReplaceDeps = {
+  db: Database;
+  limitsOf: LimitsOf;
+  sendToContacts: SendToContacts;
+  alarms: AlarmsOfContacts;
+  isPrivateAllowed: boolean;
+};
+
+/**
+ * Makes the lists of an account's contacts what they are to be; each e-mail address that is new is asked
+ * for confirmation. Throws `quota-exceeded` where there would be more than before and than there may be.
+ */
+export async function replaceContacts(
+  { db, limitsOf, sendToContacts, alarms, isPrivateAllowed }: ReplaceDeps,
+  accountId: number,
+  { update, by }: { update: ContactsUpdate; by: DoneBy },
+): Promise<void> {
+  if (!isPrivateAllowed) refusePrivate(update);
+  const wanted = contactsOf(update);
+  await db.transaction(async (tx) => {
+    await lockUsage(tx, accountId);
+    const before = await listContacts(tx, accountId);
+    const limit = limitsOf(accountId).contacts;
+    if (wanted.length > limit && wanted.length > before.length)
+      throw quotaExceeded({ quota: 'contacts', limit, used: before.length });
+    const keys = new Set(wanted.map(keyOf));
+    const gone = before.filter((contact) => !keys.has(keyOf(contact)));
+    const ids = gone.map(({ contactId }) => contactId);
+    await alarms.lock(tx, await listAlarmsOf(tx, ids));
+    await alarms.ended(tx, await removeContacts(tx, ids, by.ts), by.ts);
+    const added = await saveContacts(tx, accountId, wanted);
+    const messages = added
+      .filter(({ kind }) => kind === 'email')
+      .map((contact) => ({ type: 'confirm' as const, contact }));
+    await sendToContacts(tx, accountId, messages, by.actor.address ?? '');
+    await alarms.wake(tx, accountId, by.ts);
+    const details = { changed: ['contacts'] };
+    await insertEntry(tx, accountId, { kind: 'settings-changed', ...by, details });
+  });
+}
+
+const keyOf = ({ kind, normal }: { kind: ContactKind; normal: string }) => `${kind} ${normal}`;
+
+function contactsOf({ emails, webhooks }: ContactsUpdate): NewContact[] {
+  const entry = (
+    kind: ContactKind,
+    address: string,
+    rest: ContactsUpdate['emails'][number],
+    place: number,
+  ) => {
+    const { labels, afterMs, whenOver } = rest;
+    return {
+      kind,
+      address,
+      normal: normalAddress(kind, address),
+      labels,
+      afterMs,
+      whenOver,
+      place,
+    };
+  };
+  return [
+    ...emails.map((one, place) => entry('email', one.address, one, place)),
+    ...webhooks.map(({ url, ...rest }, place) =>
+      entry('webhook', url, { address: url, ...rest }, place),
+    ),
+  ];
+}
+
+/** A name that leads to a private address is found out when it is connected to. */
+function refusePrivate({ webhooks }: ContactsUpdate): void {
+  const problems = webhooks.flatMap(({ url }, index) =>
+    isPrivateHost(URL.parse(url)?.hostname ?? '')
+      ? [
+          {
+            path: `/webhooks/${index}/url`,
+            message:
+              'expected an address of the public internet, where the operator allows no other',
+          },
+        ]
+      : [],
+  );
+  if (problems.length > 0)
+    throw new DomainError('invalid-input', 'The request is not valid.', { problems });
 }

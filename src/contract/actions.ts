@@ -1,13 +1,129 @@
 import { z } from 'zod';
-import type { Action, Fired } from './actions/action.ts';
-import { alarm, alarmMembers } from './actions/alarm.ts';
-import { move, moveMembers } from './actions/move.ts';
-import { push, pushMembers } from './actions/push.ts';
-import { record, recordMembers } from './actions/record.ts';
-import { showText, showTextMembers } from './actions/show-text.ts';
-import { sms, smsMembers } from './actions/sms.ts';
-import type { NewNotification } from './notification.ts';
-import type { Downlink } from './uplink.ts';
+import type { SenseEvent } from './event.ts';
+import type { DeviceIdentity, Downlink } from './uplink.ts';
+import { duration, integer32, normalizePhoneNumber, oneMinute, Text } from './values.ts';
+
+/** A firing whose actions are carried out. `name` is the event's in its purpose, empty where it has none. */
+export type Fired = { device: DeviceIdentity; event: SenseEvent; name: string };
+
+/**
+ * One kind of action, in terms of `A`, the members of `actions` that are its own. Whom it reaches says
+ * when it is carried out, and how it makes what it leads to:
+ * - `history`: with every firing; the event is recorded.
+ * - `people`: with the first firing of an episode that is no backlog; made lazily, for there may be many.
+ * - `device`: with every firing, after the commit.
+ * - `engine`: with every firing; the evaluator moves the device (`actions.ts`).
+ * - `alarms`: with every firing; opens an alarm, or goes on with it.
+ */
+export type Action<A> = {
+  name: string;
+  /** Whether an event with these actions asks for it. */
+  isAsked(actions: A): boolean;
+} & (
+  | { reaches: 'history' | 'engine' | 'alarms' }
+  | { reaches: 'people'; notifications(actions: A, fired: Fired): Iterable<NewNotification> }
+  | { reaches: 'device'; message(actions: A, fired: Fired): Downlink }
+);
+
+/** Kept without separators; what is no number stays as it is, and is warned of. */
+const PhoneNumber = Text.min(1)
+  .max(32)
+  .overwrite((text) => normalizePhoneNumber(text) ?? text);
+
+export const smsMembers = {
+  text: Text.optional(),
+  phoneNumber: z.array(PhoneNumber).max(10).default([]),
+};
+
+/** One SMS a number; none without a text. */
+export const sms: Action<{
+  sms?: { text?: string | undefined; phoneNumber: string[] } | undefined;
+}> = {
+  name: 'sms',
+  reaches: 'people',
+  isAsked: (actions) => (actions.sms?.phoneNumber.length ?? 0) > 0,
+  *notifications(actions, { device, event, name }) {
+    const { text, phoneNumber = [] } = actions.sms ?? {};
+    if (!text) return;
+    const { accountId, deviceId, uuid: deviceUuid } = device;
+    const asked = { accountId, deviceId, deviceUuid, event, name, kind: 'sms' as const, text };
+    for (const number of new Set(phoneNumber)) yield { ...asked, phoneNumber: number };
+  },
+};
+
+export const recordMembers = {
+  sendEvent: z.boolean().default(false),
+  sendLog: z.boolean().default(false),
+};
+
+/** Records the firing as an event, as the event's own `eventLog` does. */
+export const record: Action<{ cloud?: { sendEvent: boolean; sendLog: boolean } | undefined }> = {
+  name: 'record',
+  reaches: 'history',
+  isAsked: ({ cloud }) => cloud?.sendEvent === true || cloud?.sendLog === true,
+};
+
+export const pushMembers = { sendPush: z.boolean().default(false) };
+
+/** One push, for every token that the account has when it is sent. */
+export const push: Action<{ cloud?: { sendPush: boolean } | undefined }> = {
+  name: 'push',
+  reaches: 'people',
+  isAsked: ({ cloud }) => cloud?.sendPush === true,
+  notifications: (_, { device, event, name }) => {
+    const { accountId, deviceId, uuid: deviceUuid } = device;
+    return [{ accountId, deviceId, deviceUuid, event, kind: 'push', name }];
+  },
+};
+
+export const moveMembers = { gotoStId: integer32.optional(), gotoPuId: integer32.optional() };
+
+/** Moves the device to another state, of this purpose or of another one; where to: `targetOf`. */
+export const move: Action<{
+  engine?: { gotoStId?: number | undefined; gotoPuId?: number | undefined } | undefined;
+}> = {
+  name: 'move',
+  reaches: 'engine',
+  isAsked: ({ engine }) => engine?.gotoStId !== undefined || engine?.gotoPuId !== undefined,
+};
+
+export const showTextMembers = { showText: Text.optional() };
+
+/** The device shows a text. */
+export const showText: Action<{ display?: { showText?: string | undefined } | undefined }> = {
+  name: 'show-text',
+  reaches: 'device',
+  isAsked: ({ display }) => display?.showText !== undefined,
+  message: ({ display }, { event }) => ({
+    topic: 'display',
+    payload: { text: display?.showText ?? '', ts: event.ts },
+  }),
+};
+
+const sevenDays = { ms: 7 * 24 * 60 * 60_000, words: '7 days' };
+
+/**
+ * `alarm`: whether firings are kept as an alarm, where that is not decided by whom they notify. `keepMs`: how much
+ * longer it stays open. `repeatMs`: people are notified of it again, so long after the last time.
+ */
+export const alarmMembers = {
+  alarm: z.boolean().optional().meta({
+    description: 'True: firings are kept as an alarm. False: people are told each time.',
+  }),
+  keepMs: duration({ ms: 0, words: '0 s' }, sevenDays).optional().meta({
+    description: 'How much longer the alarm stays open, in ms.',
+  }),
+  repeatMs: duration(oneMinute).optional().meta({
+    description: 'People are told again so long after the last time, in ms.',
+  }),
+};
+
+/** A firing is kept as an alarm, also where nobody is notified of it. */
+export const alarm: Action<{ alarm?: boolean | undefined }> = {
+  name: 'alarm',
+  reaches: 'alarms',
+  isAsked: (actions) => actions.alarm === true,
+};
 
 /** What a firing does, beside being recorded by the event's own `eventLog`; specification section 2.5. */
 export const Actions = z
@@ -55,3 +171,30 @@ export function* notificationsAsked(
 export function asksForMove({ engine }: Actions): boolean {
   return engine?.gotoStId !== undefined || engine?.gotoPuId !== undefined;
 }
+
+/** Which announcement of an alarm a message belongs to; a notice has no alarm. */
+export type Announced = {
+  type: 'opened' | 'repeated' | 'notice';
+  /** Null of a notice. */
+  alarmId: number | null;
+  announcement: number;
+  /** Since when the alarm is open. */
+  sinceTs: number;
+  /** When its sense was last heard, of a repeat. */
+  lastHeardTs?: number | undefined;
+};
+
+type Asked = {
+  accountId: number;
+  deviceId: number;
+  deviceUuid: string;
+  event: SenseEvent;
+  /** The event's; empty where it has none. */
+  name: string;
+  /** Absent: it is a notice. */
+  about?: Announced;
+};
+
+/** A push or SMS that an event asks for. A push goes to every token the account has at that moment. */
+export type NewNotification = Asked &
+  ({ kind: 'push' } | { kind: 'sms'; phoneNumber: string; text: string });

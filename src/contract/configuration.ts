@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Text } from './text.ts';
+import { Text } from './values.ts';
 
 /** A sense (sensor) of a module; specification section 2.4. `minInterval` in milliseconds. */
 export const Sense = z
@@ -59,3 +59,9 @@ export const Configuration = z
   })
   .meta({ id: 'Configuration' });
 export type Configuration = z.infer<typeof Configuration>;
+
+/** A device's senses by identifier; an `sId` is unique in its device. */
+export function sensesOf(configuration: Configuration): ReadonlyMap<string, Sense> {
+  const senses = configuration.module.flatMap((module) => module.senses);
+  return new Map(senses.map((sense) => [sense.sId, sense]));
+}

@@ -1,4 +1,4 @@
-import type { NotNotified } from './not-notified.ts';
+import { z } from 'zod';
 
 /** Where in a profile an event comes from; specification section 6. `ts` in milliseconds. */
 export type EngineCause = { pId: string; puId: number; stId: number; evId: number; ts: number };
@@ -58,3 +58,18 @@ export type RecordedEvent = DeviceEvent | SenseEvent;
 
 /** An event on its way to the table. `key` recognises the same event when it is delivered again. */
 export type NewEvent = { accountId: number; deviceId: number; key: string; event: RecordedEvent };
+
+/** Why nobody is told of a firing: the first of these that applies. */
+export const NotNotified = z
+  .enum([
+    'same-episode',
+    'too-old',
+    'acknowledged',
+    'snoozed',
+    'held-back',
+    'not-allowed',
+    'not-configured',
+    'no-recipient',
+  ])
+  .meta({ id: 'NotNotified' });
+export type NotNotified = z.infer<typeof NotNotified>;

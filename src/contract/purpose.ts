@@ -1,9 +1,175 @@
 import { z } from 'zod';
+import type { Problem } from '../errors.ts';
+import { countJsonBytes } from '../lib/json.ts';
 import { Actions } from './actions.ts';
-import { duration, integer, integer32, oneMinute, oneSecond } from './integer.ts';
-import { Position } from './measurement.ts';
-import { structuralProblems } from './purpose-structure.ts';
-import { Text } from './text.ts';
+import type { Configuration } from './configuration.ts';
+import { duration, integer, integer32, oneMinute, oneSecond, Position, Text } from './values.ts';
+
+/** Something wrong with how the parts of a purpose fit together. */
+export type StructuralProblem = { path: (string | number)[]; message: string };
+
+/** A cause as far as it could be read: any member may be missing or of another type. */
+export type ReadableCause = { threshold?: unknown; thresholds?: unknown; measurement?: unknown };
+
+type Members = Record<string, unknown>;
+type Path = (string | number)[];
+
+/** Longest window of a cause with `maxAgeMs`: it keeps the time of each of its outcomes. */
+const maxAgedCount = 64;
+
+/** Members of a cause that contradict what it says of time, each with what to write instead. */
+export function timeProblems(cause: ReadableCause, path: Path): StructuralProblem[] {
+  const threshold = membersOf(cause.threshold);
+  const thresholds = membersOf(cause.thresholds);
+  return [
+    ...silenceProblems(threshold, thresholds, path),
+    ...overProblems(threshold, thresholds, path),
+    ...agedProblems(threshold, membersOf(cause.measurement), path),
+  ];
+}
+
+/** A silence has no value that could be compared. */
+function silenceProblems(threshold: Members, thresholds: Members, path: Path): StructuralProblem[] {
+  if (threshold['noneForMs'] === undefined) return [];
+  const compared = Object.keys(thresholds).filter((member) => isGiven(thresholds[member]));
+  const beside = ['forMs', 'over', 'maxAgeMs', 'decimalAcc', 'negate', 'relative'].filter(
+    (member) => isGiven(threshold[member]),
+  );
+  const { count = 1 } = threshold;
+  if (count !== 1) beside.push('count');
+  return [
+    ...compared.map((member) => ({ path: [...path, 'thresholds', member], member })),
+    ...beside.map((member) => ({ path: [...path, 'threshold', member], member })),
+  ].map(({ path: at, member }) => ({ path: at, message: besideSilence(member) }));
+}
+
+function besideSilence(member: string): string {
+  const hint =
+    member === 'forMs' || member === 'maxAgeMs'
+      ? 'noneForMs alone says how long'
+      : 'what is compared is another cause, or another event';
+  return `noneForMs waits until nothing is measured, so it has no ${member} beside it: ${hint}`;
+}
+
+function overProblems(
+  { over, relative }: Members,
+  { isInsideGeo }: Members,
+  path: Path,
+): StructuralProblem[] {
+  if (over === undefined) return [];
+  const problems: StructuralProblem[] = [];
+  if (isGiven(relative)) {
+    const message = 'over has no relative beside it: its stat "delta" compares the change';
+    problems.push({ path: [...path, 'threshold', 'relative'], message });
+  }
+  if (isInsideGeo !== undefined) {
+    const message = 'over is a statistic of numbers: a polygon needs a cause without it';
+    problems.push({ path: [...path, 'thresholds', 'isInsideGeo'], message });
+  }
+  return problems;
+}
+
+function agedProblems(
+  { maxAgeMs, count }: Members,
+  measurement: Members,
+  path: Path,
+): StructuralProblem[] {
+  if (maxAgeMs === undefined) return [];
+  const problemOf = (value: unknown, at: Path): StructuralProblem[] => {
+    if (typeof value !== 'number' || value <= maxAgedCount) return [];
+    const message = `beside maxAgeMs it is at most ${maxAgedCount}`;
+    return [{ path: [...path, ...at], message }];
+  };
+  return [
+    ...problemOf(count, ['threshold', 'count']),
+    ...problemOf(measurement['count'], ['measurement', 'count']),
+  ];
+}
+
+/** `false` is as if it were absent. */
+const isGiven = (value: unknown) => value !== undefined && value !== false;
+
+function membersOf(value: unknown): Members {
+  return typeof value === 'object' && value !== null ? (value as Members) : {};
+}
+
+/** A purpose as far as it could be read: any part may be missing or of another type. */
+type Readable = { initStId?: unknown; states?: unknown };
+type ReadableState = { stId?: unknown; events?: unknown };
+type ReadableEvent = {
+  evId?: unknown;
+  actions?: { engine?: { gotoStId?: unknown; gotoPuId?: unknown } };
+  causes?: unknown;
+};
+
+/** Largest purpose, in bytes of its JSON. */
+const maxPurposeBytes = 256 * 1024;
+
+/**
+ * What a purpose's own members contradict: two states or events with one number, a state that is
+ * referred to and not there, conditions on time that exclude each other, a size beyond 256 KiB. Reads purposes
+ * that are wrong in other ways too.
+ */
+export function structuralProblems(purpose: Readable | undefined): StructuralProblem[] {
+  if (typeof purpose !== 'object' || purpose === null) return [];
+  const states = listOf<ReadableState>(purpose.states);
+  const stIds = new Set(states.map((state) => state.stId));
+  const problems = [
+    ...duplicates(states, 'stId', ['states']),
+    ...states.flatMap((state, s) => eventProblems(state, stIds, ['states', s, 'events'])),
+  ];
+  const { initStId } = purpose;
+  if (Array.isArray(purpose.states) && typeof initStId === 'number' && !stIds.has(initStId)) {
+    problems.push({ path: ['initStId'], message: `no state has the stId ${initStId}` });
+  }
+  const bytes = countJsonBytes(purpose);
+  if (bytes > maxPurposeBytes) {
+    const message = `a purpose has at most ${maxPurposeBytes} bytes, this one has ${bytes}`;
+    problems.push({ path: [], message });
+  }
+  return problems;
+}
+
+function eventProblems(
+  state: ReadableState,
+  stIds: Set<unknown>,
+  path: (string | number)[],
+): StructuralProblem[] {
+  const events = listOf<ReadableEvent>(state.events);
+  const problems = duplicates(events, 'evId', path);
+  for (const [e, event] of events.entries()) {
+    const { gotoStId, gotoPuId } = event.actions?.engine ?? {};
+    if (typeof gotoStId === 'number' && gotoPuId === undefined && !stIds.has(gotoStId)) {
+      const message = `no state has the stId ${gotoStId}`;
+      problems.push({ path: [...path, e, 'actions', 'engine', 'gotoStId'], message });
+    }
+    for (const [c, cause] of listOf<ReadableCause>(event.causes).entries())
+      problems.push(...timeProblems(cause, [...path, e, 'causes', c]));
+  }
+  return problems;
+}
+
+function duplicates<K extends string>(
+  items: { [key in K]?: unknown }[],
+  key: K,
+  path: (string | number)[],
+): StructuralProblem[] {
+  const firstWith = new Map<unknown, number>();
+  return items.flatMap((item, index) => {
+    const id = item[key];
+    const first = firstWith.get(id);
+    if (first === undefined) firstWith.set(id, index);
+    if (first === undefined || typeof id !== 'number') return [];
+    const message = `${key} ${id} is taken by /${[...path, first].join('/')}`;
+    return [{ path: [...path, index, key], message }];
+  });
+}
+
+/** The objects of what should be an array; their places are kept. */
+function listOf<T extends object>(value: unknown): T[] {
+  if (!Array.isArray(value)) return [];
+  return value.map((item: unknown) => (typeof item === 'object' && item !== null ? item : {}) as T);
+}
 
 /** Longest window, so that what a device has collected stays small enough to be written with every message. */
 const maxCount = 1_000;
@@ -129,3 +295,78 @@ export type Purpose = z.infer<typeof Purpose>;
 
 /** Where a problem of the purpose at `index` is said to be, as a JSON Pointer. */
 export type PurposePath = (index: number) => string;
+
+/** How much of one thing there may be: characters of a name and of another text, senses of a device. */
+export type Sizes = { nameLength: number; textLength: number; sensesPerDevice: number };
+
+/** °C, mg/m³, L/min: it stands behind each value in a message. */
+const maxUnitLength = 20;
+
+/** The texts of a device's description, and its senses, that are larger than they may be. */
+export function checkConfigurationSizes(
+  { device, module }: Configuration,
+  sizes: Sizes,
+): Problem[] {
+  const { name, ...texts } = device;
+  const problems = tooLong(name, sizes.nameLength, '/device/name');
+  for (const [field, text] of Object.entries(texts))
+    problems.push(...tooLong(text, sizes.textLength, `/device/${field}`));
+  const senses = module.reduce((sum, one) => sum + one.senses.length, 0);
+  for (const [what, count] of Object.entries({ modules: module.length, senses })) {
+    if (count <= sizes.sensesPerDevice) continue;
+    const message = `a device has at most ${sizes.sensesPerDevice} ${what}, this one has ${count}`;
+    return [...problems, { path: '/module', message }];
+  }
+  for (const [m, { moduleId, moduleName, senses }] of module.entries()) {
+    problems.push(...tooLong(moduleId, sizes.nameLength, `/module/${m}/moduleId`));
+    problems.push(...tooLong(moduleName, sizes.nameLength, `/module/${m}/moduleName`));
+    for (const [s, { sId, name: senseName, unit }] of senses.entries()) {
+      const at = `/module/${m}/senses/${s}`;
+      problems.push(
+        ...tooLong(sId, sizes.nameLength, `${at}/sId`),
+        ...tooLong(senseName, sizes.nameLength, `${at}/name`),
+        ...tooLong(unit, maxUnitLength, `${at}/unit`),
+      );
+    }
+  }
+  return problems;
+}
+
+/** The names and texts of a purpose that are longer than they may be. `path`: where it stands. */
+export function checkPurposeSizes(
+  purpose: Purpose,
+  { nameLength, textLength }: Sizes,
+  path = '',
+): Problem[] {
+  const problems = tooLong(purpose.name, nameLength, `${path}/name`);
+  for (const [s, state] of purpose.states.entries()) {
+    problems.push(...tooLong(state.name, nameLength, `${path}/states/${s}/name`));
+    for (const [e, { name, actions, causes }] of state.events.entries()) {
+      const at = `${path}/states/${s}/events/${e}`;
+      problems.push(
+        ...tooLong(name, nameLength, `${at}/name`),
+        ...tooLong(actions.sms?.text, textLength, `${at}/actions/sms/text`),
+        ...tooLong(actions.display?.showText, textLength, `${at}/actions/display/showText`),
+      );
+      for (const [c, { sId }] of causes.entries())
+        problems.push(...tooLong(sId, nameLength, `${at}/causes/${c}/sId`));
+    }
+  }
+  return problems;
+}
+
+/** The beginning of a text, as much of it as is kept. */
+export function cutText(text: string, length: number): string {
+  return text.length <= length
+    ? text
+    : Array.from(text.slice(0, 2 * length))
+        .slice(0, length)
+        .join('');
+}
+
+/** A character is a code point, as a person counts them; none takes more than two of UTF-16's units. */
+function tooLong(text: string | undefined, length: number, path: string): Problem[] {
+  if (text === undefined || text.length <= length) return [];
+  if (text.length <= 2 * length && Array.from(text).length <= length) return [];
+  return [{ path, message: `expected at most ${length} characters` }];
+}

@@ -1,11 +1,6 @@
 import { z } from 'zod';
 import type { Configuration } from './configuration.ts';
-import { Position } from './measurement.ts';
-import type { Rejection } from './rejection.ts';
-import { Text, textOr } from './text.ts';
-import type { DownTopic } from './topic.ts';
-
-export type { DownTopic } from './topic.ts';
+import { Position, Text, textOr } from './values.ts';
 
 /** Milliseconds since the Unix epoch. */
 export const SentTs = z.int().min(0).meta({ description: 'Milliseconds since the Unix epoch.' });
@@ -157,3 +152,145 @@ export type Downlink = { topic: DownTopic; payload: unknown; pId?: string; keptI
 
 /** What is read from the database when it falls due, not only when the device subscribes. */
 export type DueTopic = 'profile' | 'configuration' | 'display';
+
+/**
+ * Something a device sent that is kept but not taken for what it claims to be.
+ * `reason` is a stable word for programs, `message` a sentence for people,
+ * `path` a JSON Pointer into the payload. `more`: it stands for that many of the same message, or of the
+ * device's same minute, that are counted only. `details`: the values that `message` names, for who says it
+ * in another language.
+ */
+export type Rejection = {
+  reason: RejectionReason;
+  message: string;
+  path?: string;
+  more?: number;
+  details?: RejectionDetails;
+};
+
+/** Times in ms. `min` and `max` are what was allowed when it was refused. */
+export type RejectionDetails = {
+  sId?: string;
+  val?: number;
+  min?: number;
+  max?: number;
+  ts?: number;
+  /** The most that a time may be ahead of its arrival, or before it. */
+  maxAheadMs?: number;
+  maxAgeMs?: number;
+};
+
+export type RejectionReason =
+  | 'invalid-json'
+  | 'invalid-payload'
+  | 'unknown-topic'
+  | 'foreign-topic'
+  | 'unknown-sense'
+  | 'out-of-range'
+  | 'future-timestamp'
+  | 'expired-timestamp'
+  | 'unknown-state'
+  | 'unknown-profile'
+  | 'unknown-member'
+  | 'too-many-connects'
+  | 'too-many-connections'
+  | 'session-taken-over'
+  | 'message-not-acknowledged'
+  | 'packet-too-large'
+  | 'quota-exceeded'
+  | 'unstorable'
+  | 'events-not-recorded'
+  | 'more-of-message'
+  | 'more-of-minute';
+
+/** Stands for what is wrong with a message beyond the rejections that are kept one by one. */
+export function countedOnly(more: number): Rejection {
+  const message = `And ${more} more of this message.`;
+  return { reason: 'more-of-message', message, more };
+}
+
+/** Stands for what was wrong in one minute beyond the rejections of a device that are kept one by one. */
+export function furtherOfMinute(more: number): Rejection {
+  return {
+    reason: 'more-of-minute',
+    message: 'Further ones of this minute are counted only.',
+    more,
+  };
+}
+
+/** What a device may publish, below `devices/{uuid}/up/`. */
+export const upTopics = [
+  'measurements',
+  'state',
+  'events',
+  'profile',
+  'configuration',
+  'time',
+] as const;
+export type UpTopic = (typeof upTopics)[number];
+
+/** What a device is sent, below `devices/{uuid}/down/`. */
+export const downTopics = [
+  'profile',
+  'configuration',
+  'state',
+  'display',
+  'errors',
+  'time',
+  'token',
+] as const;
+export type DownTopic = (typeof downTopics)[number];
+
+/**
+ * What a device is sent that asks for everything. A new token is a credential, and a device that has never heard of it
+ * may write it where others read it: it is sent to who names its topic.
+ */
+export const unnamedDownTopics: readonly DownTopic[] = downTopics.filter(
+  (topic) => topic !== 'token',
+);
+
+export const upPrefix = (uuid: string) => `devices/${uuid}/up/`;
+export const downPrefix = (uuid: string) => `devices/${uuid}/down/`;
+
+const uuidAt = 'devices/'.length;
+
+/**
+ * Whether a topic or filter begins with a device's `upPrefix` or `downPrefix`. Its uuid may be written in capitals
+ * there, as some platforms do: they are the same on input, RFC 9562 section 4.
+ */
+export function isBelow(topic: string, prefix: string): boolean {
+  if (topic.startsWith(prefix)) return true;
+  const uuidEnd = prefix.indexOf('/', uuidAt);
+  return (
+    topic.startsWith(prefix.slice(0, uuidAt)) &&
+    topic.startsWith(prefix.slice(uuidEnd), uuidEnd) &&
+    topic.slice(uuidAt, uuidEnd).toLowerCase() === prefix.slice(uuidAt, uuidEnd)
+  );
+}
+
+/** The uplink topic that `topic` is for a device whose `upPrefix` is given; null below it but unknown. */
+export function findUpTopic(topic: string, prefix: string): UpTopic | null {
+  const name = topic.slice(prefix.length) as UpTopic;
+  return upTopics.includes(name) ? name : null;
+}
+
+/** The device that a topic below `devices/{uuid}/up/` belongs to, in lower case; null for any other topic. */
+export function findPublisher(topic: string): string | null {
+  const [root, uuid, direction, ...rest] = topic.split('/', 4);
+  return root === 'devices' && uuid && direction === 'up' && rest.length > 0
+    ? uuid.toLowerCase()
+    : null;
+}
+
+/**
+ * The downlink topics that a filter below the device's own `down/` takes in; null for a filter that
+ * reaches beyond it (`#`, `+/…`, `$SYS/…`, `$share/…`, another device's). MQTT 3.1.1 section 4.7.1.
+ */
+export function findMatchedTopics(filter: string, prefix: string): DownTopic[] | null {
+  if (!isBelow(filter, prefix)) return null;
+  const [first, second, ...rest] = filter.slice(prefix.length).split('/', 3);
+  if (first === '#') return [...unnamedDownTopics];
+  // "profile/#" takes in its parent "profile"; nothing lies deeper.
+  if (rest.length > 0 || (second !== undefined && second !== '#')) return [];
+  return first === '+' ? [...unnamedDownTopics] : downTopics.filter((topic) => first === topic);
+}

@@ -1,7 +1,97 @@
+import pg from 'pg';
+import {
+  ask,
+  isPostgres,
+  nameOfPlace,
+  recognise,
+  type ServerAnswer,
+  type ServerPlace,
+  sslRequest,
+  whyUnreachable,
+} from '../lib/servers.ts';
+import { codeOf, messageOf } from '../lib/thrown.ts';
 import { StartError } from '../start-error.ts';
+import { isUnavailable, quote, whyRefused } from './errors.ts';
 import { jobSchema, jobTable } from './jobs.ts';
-import type { Sql } from './sql.ts';
-import { quote } from './why-refused.ts';
+import { optionsOf, sessionFormats, type Sql } from './sql.ts';
+
+/** Time for all attempts of one start: an error must be reported within 10 s. */
+const timeoutMs = 4_500;
+/** The least time for the second attempt. */
+const leastMs = 1_500;
+
+/**
+ * The first connection to a database. A wrong address, or a server that is not usable, is thrown as a
+ * StartError of one line, which never contains the password; one that may be there later, as one that `mayPass`.
+ */
+export async function connectFirst(connectionString: string): Promise<pg.Client> {
+  // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for a server
+  const startedMs = performance.now();
+  await askWhoIsThere(connectionString);
+  // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for a server
+  const leftMs = timeoutMs - (performance.now() - startedMs);
+  const client = makeClient(connectionString, Math.max(leastMs, Math.round(leftMs)));
+  // A lost connection fails the query under way; without a listener it would end the process too.
+  client.on('error', () => undefined);
+  try {
+    await client.connect();
+    return client;
+  } catch (error) {
+    const why = whyRefused(error, client, nameOfPlace(placeOf(client)));
+    throw notReached(why, { cause: error, mayPass: isUnavailable(error) });
+  }
+}
+
+/** Before the driver connects: its errors for other protocols depend on what the other side sends. */
+async function askWhoIsThere(connectionString: string): Promise<void> {
+  const client = makeClient(connectionString, timeoutMs);
+  // With TLS from the first byte nothing can be asked without it.
+  if ('sslNegotiation' in client && client.sslNegotiation === 'direct') return;
+  const place = placeOf(client);
+  const answer = await ask(place, sslRequest, { timeoutMs: timeoutMs - leastMs });
+  if (answer.kind === 'failed') {
+    const { error } = answer;
+    const what = `${whyUnreachable(error, place)}: start the database, or correct host and port`;
+    // All but a socket that this user may not use. A name that nobody knows may be one of a container that is not there yet.
+    throw notReached(what, { cause: error, mayPass: codeOf(error) !== 'EACCES' });
+  }
+  if (!isPostgres(answer)) {
+    const what = whatIsThere(answer, nameOfPlace(place));
+    // What says nothing may be a server that hangs, or a proxy without a server behind it.
+    const mayPass = answer.kind !== 'said';
+    throw notReached(`expected PostgreSQL, but ${what}: correct host and port`, { mayPass });
+  }
+}
+
+function whatIsThere(answer: ServerAnswer, name: string): string {
+  switch (answer.kind) {
+    case 'said':
+      return `at ${name} is ${recognise(answer.bytes)}`;
+    case 'closed':
+      return `${name} closes the connection without a word`;
+    case 'silent':
+    case 'failed':
+      return `${name} accepts the connection and says nothing`;
+  }
+}
+
+function makeClient(connectionString: string, connectionTimeoutMillis: number): pg.Client {
+  try {
+    const options = optionsOf(sessionFormats);
+    return new pg.Client({ connectionString, connectionTimeoutMillis, options });
+  } catch (error) {
+    // Such as an sslrootcert file that is missing.
+    throw notReached(`it cannot be used (${messageOf(error)})`, { cause: error });
+  }
+}
+
+function placeOf({ host, port }: pg.Client): ServerPlace {
+  return host.startsWith('/') ? { path: `${host}/.s.PGSQL.${port}` } : { host, port };
+}
+
+function notReached(what: string, options?: { cause?: unknown; mayPass?: boolean }): StartError {
+  return new StartError(`DATABASE_URL: ${what}.`, options);
+}
 
 /** The oldest major version that is tested; its SQL needs 13. */
 const leastMajor = 15;
@@ -16,7 +106,7 @@ async function checkVersion(sql: Sql, name: string): Promise<void> {
   const { rows } = await sql.query<{ server_version_num: string }>('show server_version_num');
   const major = Math.floor(Number(rows[0]?.server_version_num) / 10_000);
   if (major >= leastMajor) return;
-  throw wrong(`${name} is PostgreSQL ${major}; expected ${leastMajor} or later: upgrade it`);
+  throw unfit(`${name} is PostgreSQL ${major}; expected ${leastMajor} or later: upgrade it`);
 }
 
 async function checkWritable(sql: Sql, name: string): Promise<void> {
@@ -30,11 +120,11 @@ async function checkWritable(sql: Sql, name: string): Promise<void> {
   const { standby, readOnly, primary } = rows[0] ?? {};
   const of = primary ? ` of ${primary}` : '';
   if (standby)
-    throw wrong(
+    throw unfit(
       `${name} is a standby${of}, which only reads: name the primary, or an address that always leads there`,
     );
   if (readOnly)
-    throw wrong(
+    throw unfit(
       `${name} lets this role only read: set default_transaction_read_only to off for it, its database or the server`,
     );
 }
@@ -62,12 +152,12 @@ export async function checkDatabaseRights(sql: Sql, schema: string): Promise<voi
   ];
   const grants = missing.map((what) => `GRANT CREATE ON ${what} TO ${role};`);
   if (missing.length > 0)
-    throw wrong(
+    throw unfit(
       `role ${role} may not create in database ${database} what the service needs there: its owner runs ${grants.join(' ')}`,
     );
   // Row security hides the job tables' rows from all but their owner: no job would be found, none added.
   if (!found.seesJobs)
-    throw wrong(
+    throw unfit(
       `role ${role} is kept from the jobs of ${jobSchema} by row security: a superuser runs ALTER ROLE ${role} BYPASSRLS;`,
     );
 }
@@ -104,6 +194,6 @@ async function findRights(sql: Sql, schemas: string[]): Promise<Rights> {
   return rows[0];
 }
 
-function wrong(what: string): StartError {
+function unfit(what: string): StartError {
   return new StartError(`DATABASE_URL: ${what}${what.endsWith(';') ? '' : '.'}`);
 }

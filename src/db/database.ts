@@ -2,22 +2,15 @@ import pg from 'pg';
 import { DomainError } from '../errors.ts';
 import { toError } from '../lib/thrown.ts';
 import { waitAtMost } from '../lib/wait.ts';
-import type { Sql } from './sql.ts';
-import {
-  transaction,
-  type Lender,
-  type Transaction,
-  type TransactionOptions,
-} from './transaction.ts';
+import { version } from '../version.ts';
 import { isUnavailable, kindOf, stateOf, states } from './errors.ts';
 import {
   createGivenUpSessions,
   findSessionKey,
   type GivenUpSessions,
 } from './given-up-sessions.ts';
-import { failUnreplicated } from './pg-driver.ts';
-import { searchPathFor } from './schema-name.ts';
-import { optionsOf, sessionFormats, types } from './types.ts';
+import { beginPipelined, copyIn, failUnreplicated } from './pg-driver.ts';
+import { optionsOf, sessionFormats, type Sql, types } from './sql.ts';
 
 export type Database = Sql & {
   /** Commits what `work` did, or rolls back when it throws. */
@@ -216,4 +209,250 @@ function toDomain(cause: unknown): unknown {
 /** undefined_table: a program finds its tables by the schema's name, and a later one may have moved them. */
 function isMissingTable(error: unknown): boolean {
   return stateOf(error) === states.undefinedTable;
+}
+
+/** `0.2.0` → `sensorium_0_2_0`: where the tables are while programs from that version on may write. */
+export function schemaNameFor(leastWriter: string): string {
+  return `sensorium_${leastWriter.replaceAll('.', '_')}`;
+}
+
+/**
+ * Where a connection looks for tables: where they are now, and where a later version puts them that lets no
+ * version before this one write. Extensions have their functions in `public`.
+ */
+export function searchPathFor(schema: string): string {
+  return [...new Set([schema, schemaNameFor(version)]), 'public'].join(',');
+}
+
+export type Transaction = Sql & {
+  /** `COPY … FROM STDIN`, with `bytes` in the format that the statement names; see `CopyRows`. */
+  copyIn(statement: string, bytes: Buffer): Promise<void>;
+};
+
+export type TransactionOptions = {
+  /**
+   * The transaction whose commit need not be waited for: this one begins behind it, on its connection,
+   * and is itself committed only if that one was; `unavailable` where it was not.
+   */
+  behind?: Committing | undefined;
+  /** Called when only the commit is left, and it is under way. */
+  onCommitting?: (committing: Committing) => void;
+};
+
+/** A transaction whose commit was sent, as another sees it that begins behind it. */
+export type Committing = {
+  readonly connection: SharedConnection;
+  readonly committed: Promise<unknown>;
+};
+
+/** Whoever lends connections out. */
+export type Lender = {
+  take(): Promise<pg.PoolClient>;
+  /** `broken`: the error after which the connection cannot be used any more. */
+  giveBack(client: pg.PoolClient, broken?: Error): void;
+};
+
+/** A connection, kept until the last of the transactions on it has ended. */
+class SharedConnection {
+  readonly client: pg.PoolClient;
+  readonly #lender: Lender;
+  /** The error after which it cannot be used any more. */
+  broken: Error | undefined;
+  #users = 1;
+
+  constructor(client: pg.PoolClient, lender: Lender) {
+    this.client = client;
+    this.#lender = lender;
+  }
+
+  /** False where nobody uses it any more: it is the pool's again. */
+  join(): boolean {
+    if (this.#users > 0) this.#users += 1;
+    return this.#users > 0;
+  }
+
+  leave(): void {
+    this.#users -= 1;
+    if (this.#users === 0) this.#lender.giveBack(this.client, this.broken);
+  }
+}
+
+/**
+ * The message makes the commit wait for a synchronous standby, as a write does, also where nothing was written: PostgreSQL
+ * waits only for transactions that have a row or a message of their own in the log. Without it a repeated measurement,
+ * found stored, would be acknowledged although no standby has it (docs/reliability.md).
+ */
+export const commit = `select pg_logical_emit_message(true, 'sensorium', ''); commit`;
+
+/**
+ * The statements of one transaction. Its work may send several without waiting in between: where the connection is not
+ * pipelined, they wait here for each other.
+ */
+class OpenTransaction implements Transaction {
+  readonly #client: pg.PoolClient;
+  readonly query: Sql['query'];
+  #isOver = false;
+  #last: Promise<unknown> = Promise.resolve();
+  #failure: unknown = null;
+
+  constructor(client: pg.PoolClient) {
+    this.#client = client;
+    this.query = ((text: string, values?: unknown[]) =>
+      this.#send(() => client.query(text, values))) as Sql['query'];
+  }
+
+  copyIn(statement: string, bytes: Buffer): Promise<void> {
+    return this.#send(() => copyIn(this.#client, statement, bytes));
+  }
+
+  /**
+   * From now on nothing is sent: a part of the work that goes on after another part has failed would write outside of any
+   * transaction. Resolves when the connection is free for what ends it.
+   */
+  async end(): Promise<void> {
+    this.#isOver = true;
+    await this.#last;
+  }
+
+  /**
+   * Why the transaction failed. After one error the server answers all that follows with 25P02, which says nothing; and
+   * the work may hear that one first, or have ignored the other.
+   */
+  causeOf(error: unknown): unknown {
+    const isEcho = stateOf(error) === states.inFailedTransaction;
+    return isEcho ? (this.#failure ?? error) : error;
+  }
+
+  #send<T>(statement: () => Promise<T>): Promise<T> {
+    const send = async () => {
+      if (this.#isOver) throw new Error('A statement was sent after its transaction had ended.');
+      try {
+        return await statement();
+      } catch (error) {
+        // The last one: after those before it the work went back to a savepoint.
+        if (stateOf(error) !== states.inFailedTransaction) this.#failure = error;
+        throw error;
+      }
+    };
+    if (this.#client.pipeline) return send();
+    const sent = this.#last.then(send);
+    this.#last = sent.catch(() => undefined);
+    return sent;
+  }
+}
+
+/**
+ * Commits what `work` did, or rolls back when it, or the transaction it is behind, fails. What `work` has read is as safe
+ * then as what it has written. Rejects with the error that ended the transaction, also where `work` heard of another one
+ * first or went on after it.
+ */
+export async function transaction<T>(
+  lender: Lender,
+  work: (tx: Transaction) => Promise<T>,
+  { behind, onCommitting }: TransactionOptions = {},
+): Promise<T> {
+  const shared = behind?.connection.join()
+    ? behind.connection
+    : new SharedConnection(await lender.take(), lender);
+  const { client } = shared;
+  const tx = new OpenTransaction(client);
+  let isCommitting = false;
+  try {
+    const begun = client.pipeline ? beginPipelined(client) : await client.query('begin');
+    const [, result] = await Promise.all([begun, work(tx)]);
+    // On one connection that was answered before this one's statements were.
+    await behind?.committed.catch(throwOvertaken);
+    await tx.end();
+    isCommitting = true;
+    const committed = client.query(commit);
+    onCommitting?.({ connection: shared, committed });
+    await committed;
+    return result;
+  } catch (error) {
+    // A rollback would hit what has begun behind a commit, and a server that is away would let it wait as
+    // long again: the server does one by itself when the connection ends.
+    const ended = tx.end();
+    const cause = tx.causeOf(error);
+    if (isCommitting || isUnavailable(cause)) shared.broken ??= toError(cause);
+    else {
+      await ended;
+      await client.query('rollback').catch((lost: unknown) => (shared.broken ??= toError(lost)));
+    }
+    throw tx.causeOf(error);
+  } finally {
+    shared.leave();
+  }
+}
+
+function throwOvertaken(cause: unknown): never {
+  const message = 'The transaction before this one was not committed.';
+  throw new DomainError('unavailable', message, { cause });
+}
+
+export type PatienceOptions = {
+  /** After this long without an answer, in milliseconds, a second connection checks the database. */
+  patienceMs: number;
+  /** The check, over a connection that nothing else uses; rejects soon where there is no answer. */
+  ping: () => Promise<unknown>;
+};
+
+/** Waits for work of the database; rejects with `unavailable` where the server does not answer meanwhile. */
+export type Wait = <T>(work: Promise<T>) => Promise<T>;
+
+/**
+ * Reports `unavailable` soon when the server has stopped answering, and waits for slow statements of one that
+ * answers: a time-out alone cannot tell the two apart, a second connection can. Whether an abandoned
+ * statement was executed is unknown.
+ */
+export function createPatience({ patienceMs, ping }: PatienceOptions): Wait {
+  let asked: Promise<unknown> | null = null;
+  const isThere = () => (asked ??= ping().finally(() => (asked = null)));
+
+  return async (work) => {
+    const { promise: hopeless, reject } = Promise.withResolvers<never>();
+    const giveUp = (cause: unknown) =>
+      reject(new DomainError('unavailable', 'The database does not answer.', { cause }));
+    const ask = () => void isThere().then(askLater, giveUp);
+    let cancel = afterRunning(patienceMs, ask);
+    const askLater = () => {
+      cancel = afterRunning(patienceMs, ask);
+    };
+    // The caller has given up: the result is ignored.
+    work.catch(() => undefined);
+    try {
+      return await Promise.race([work, hopeless]);
+    } finally {
+      cancel();
+    }
+  };
+}
+
+/** Rejects when the work takes longer; its result is then ignored. */
+export async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>();
+  const cancel = afterRunning(timeoutMs, () => reject(new Error(`no answer in ${timeoutMs} ms`)));
+  work.catch(() => undefined);
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    cancel();
+  }
+}
+
+const steps = 5;
+
+/**
+ * Fires after this process itself has run for that long. A process that got no processor time wakes up with
+ * its timers due and answers unread: such a pause counts as one step of several, so that the answers
+ * are read first.
+ */
+function afterRunning(ms: number, act: () => void): () => void {
+  let left = steps;
+  const step = () => {
+    left -= 1;
+    if (left === 0) act();
+    else timer = setTimeout(step, ms / steps);
+  };
+  let timer = setTimeout(step, ms / steps);
+  return () => clearTimeout(timer);
 }

@@ -1,18 +1,28 @@
-import { pathToFileURL } from 'node:url';
 import { setTimeout as delay } from 'node:timers/promises';
-import { runner, type MigrationBuilder } from 'node-pg-migrate';
-import type pg from 'pg';
-import { kindOf, stateOf, states } from './errors.ts';
+import { pathToFileURL } from 'node:url';
+import { type MigrationBuilder, runner } from 'node-pg-migrate';
+import pg from 'pg';
 import type { Log } from '../log/logger.ts';
+import { StartError } from '../start-error.ts';
 import { version as programVersion } from '../version.ts';
-import { checkDatabaseRights, checkServer } from './connect.ts';
-import { connectFirst } from './connect-first.ts';
-import { listMigrations, migrationsDir, type KnownMigration } from './known-migrations.ts';
-import { refuseForeign } from './may-write.ts';
-import { leastWriterAfter, placeTables } from './place-tables.ts';
-import { schemaNameFor } from './schema-name.ts';
+import { checkDatabaseRights, checkServer, connectFirst } from './connect.ts';
+import { schemaNameFor } from './database.ts';
+import { kindOf, stateOf, states } from './errors.ts';
 import { refuseUnfinished } from './portable/unfinished.ts';
-import { migrationTable, readSchemaState } from './schema-state.ts';
+import {
+  type CurrentSchema,
+  ensureStateTables,
+  type KnownMigration,
+  listMigrations,
+  migrationsDir,
+  migrationTable,
+  newestOf,
+  readSchemaState,
+  refuseForeign,
+  saveCurrentSchema,
+  type SchemaState,
+} from './schema-state.ts';
+import type { Sql } from './sql.ts';
 import { offerTimescale, readStorage, type Storage } from './storage.ts';
 
 /** Where messages about the migrations go. */
@@ -175,3 +185,198 @@ function countSteps(count: number): string {
 }
 
 function nothing(): void {}
+
+/** The first version whose tables have a schema of their own. */
+const firstWriter = '0.2.0';
+
+/** All that versions before it made in `public`. */
+export const earlierInPublic = {
+  relations: [
+    'account', 'account_event', 'device', 'device_profile', 'device_state', 'event', 'event_feed',
+    'event_sense', 'event_seq', 'measured_sense', 'measurement', 'measurement_hour', 'notification',
+    'notification_quota', 'presence', 'profile', 'purpose', 'rejection', 'removed_device', 'series',
+    'session',
+  ],
+  functions: ['ms_to_timestamp', 'note_removed_devices'],
+}; // prettier-ignore
+
+type PlaceOptions = { version: string; pending: KnownMigration[] } & LockOptions;
+
+/**
+ * Moves the tables to the schema where the programs that may write after these migrations look for them,
+ * before the first of the migrations runs. Programs find tables by the schema's name, so those that may not
+ * write any more can store nothing from then on. Where all may go on, nothing is moved.
+ */
+export async function placeTables(
+  client: pg.Client,
+  { applied, schema }: SchemaState,
+  { version, pending, ...lock }: PlaceOptions,
+): Promise<CurrentSchema> {
+  const leastWriter = newestOf([schema?.leastWriter ?? firstWriter, leastWriterAfter(pending)]);
+  if (schema?.leastWriter === leastWriter) return schema;
+  const target = { name: schemaNameFor(leastWriter), leastWriter, changedBy: version };
+  const from = schema?.name ?? 'public';
+  const tables = applied.length > 0 ? await listTables(client, from) : [];
+  const move = async () => {
+    await ensureStateTables(client);
+    if (schema) await rename(client, schema.name, target.name);
+    else await moveOutOfPublic(client, target.name);
+    await saveCurrentSchema(client, target);
+  };
+  await withTablesLocked(client, tables, move, lock);
+  return target;
+}
+
+/** The least version that may write once all of these have run. */
+export function leastWriterAfter(migrations: KnownMigration[]): string {
+  return newestOf([firstWriter, ...migrations.map(({ leastWriter }) => leastWriter)]);
+}
+
+/** One step for everything in the schema, an operator's own views included. */
+async function rename(client: pg.Client, from: string, to: string): Promise<void> {
+  await client.query(
+    `alter schema ${pg.escapeIdentifier(from)} rename to ${pg.escapeIdentifier(to)}`,
+  );
+}
+
+/** Everything else in `public` is not ours. */
+async function moveOutOfPublic(client: pg.Client, to: string): Promise<void> {
+  const schema = pg.escapeIdentifier(to);
+  await client.query(`create schema if not exists ${schema}`);
+  for (const { name, kind } of await listEarlier(client))
+    await client.query(`alter ${kind} public.${pg.escapeIdentifier(name)} set schema ${schema}`);
+}
+
+async function listEarlier(sql: Sql): Promise<{ name: string; kind: string }[]> {
+  const { rows } = await sql.query<{ name: string; kind: string }>(
+    `select relname as name,
+            case relkind when 'S' then 'sequence'
+                         when 'v' then 'materialized view'
+                         else 'table' end as kind
+       from pg_class
+      where relnamespace = 'public'::regnamespace
+        and relname = any ($1)
+        and relkind in ('r', 'v', 'S')
+     union all
+     select proname, 'function'
+       from pg_proc
+      where pronamespace = 'public'::regnamespace
+        and proname = any ($2)`,
+    [earlierInPublic.relations, earlierInPublic.functions],
+  );
+  return rows;
+}
+
+/** The tables of the program there, each as `schema.name`, quoted. */
+async function listTables(sql: Sql, schema: string): Promise<string[]> {
+  const { rows } = await sql.query<{ name: string }>(
+    `select format('%I.%I', $1::text, relname) as name
+       from pg_class
+      where relnamespace = $1::regnamespace
+        and relkind in ('r', 'p')
+        and ($1 <> 'public' or relname = any ($2))
+      order by relname`,
+    [schema, earlierInPublic.relations],
+  );
+  return rows.map(({ name }) => name);
+}
+
+export type LockOptions = {
+  log: Pick<Log, 'warn'>;
+  /** How long to wait for sessions that hold a table before they are ended; 10 s. */
+  patienceMs?: number;
+};
+
+/** Of one attempt: meanwhile others queue behind its lock request. */
+const attemptMs = 500;
+const pauseMs = 100;
+const maxAttemptsAfterwards = 20;
+
+/** A session that holds a lock on one of the tables. */
+type Holder = { pid: number; name: string; state: string | null };
+
+/**
+ * Runs `work` in a transaction that holds these tables (as `schema.name`, quoted) for itself alone: what
+ * was under way is committed before, or rolled back. In the end it ends the sessions that are in the way. Throws a StartError that names those that it may not end.
+ */
+export async function withTablesLocked(
+  client: pg.Client,
+  tables: string[],
+  work: () => Promise<void>,
+  { log, patienceMs = 10_000 }: LockOptions,
+): Promise<void> {
+  // oxlint-disable-next-line no-restricted-globals -- a migration waits for sessions of other processes
+  const deadline = performance.now() + patienceMs;
+  for (let late = 0; ;) {
+    try {
+      await client.query('begin');
+      await client.query(`set local lock_timeout = ${attemptMs}`);
+      if (tables.length > 0)
+        await client.query(
+          `lock table ${tables.map((table) => `only ${table}`).join(', ')} in access exclusive mode`,
+        );
+      await work();
+      await client.query('commit');
+      return;
+    } catch (error) {
+      await client.query('rollback');
+      if (!isInTheWay(error)) throw error;
+      // oxlint-disable-next-line no-restricted-globals -- a migration waits for sessions of other processes
+      if (performance.now() > deadline) {
+        const left = await endHolders(client, tables, log);
+        if (late++ === maxAttemptsAfterwards) throw stillHeld(left, error);
+      }
+      await delay(pauseMs);
+    }
+  }
+}
+
+function isInTheWay(error: unknown): boolean {
+  const state = stateOf(error);
+  return state === states.lockNotAvailable || state === states.deadlockDetected;
+}
+
+/** Ends them, and gives those that it may not end. */
+async function endHolders(
+  client: pg.Client,
+  tables: string[],
+  log: LockOptions['log'],
+): Promise<Holder[]> {
+  const { rows: holders } = await client.query<Holder>(
+    `select distinct a.pid, a.application_name as name, a.state
+       from pg_locks l
+       join pg_stat_activity a using (pid)
+      where l.granted
+        and l.locktype = 'relation'
+        and l.relation = any ($1::text[]::regclass[])
+        and l.database = (select oid from pg_database where datname = current_database())
+        and l.pid <> pg_backend_pid()`,
+    [tables],
+  );
+  const left: Holder[] = [];
+  for (const holder of holders) {
+    const ended = await client.query('select pg_terminate_backend($1)', [holder.pid]).then(
+      () => true,
+      () => false,
+    );
+    if (ended)
+      log.warn(
+        { event: 'database.holder-ended' },
+        `Ended a session that held the tables for too long: ${describe(holder)}.`,
+      );
+    else left.push(holder);
+  }
+  return left;
+}
+
+function describe({ pid, name, state }: Holder): string {
+  return `${pid} (${[name, state].filter(Boolean).join(', ') || 'unnamed'})`;
+}
+
+function stillHeld(holders: Holder[], cause: unknown): StartError {
+  const who = holders.map(describe).join(', ') || 'sessions that come again and again';
+  return new StartError(
+    `The database's tables cannot be moved: they are held by ${who}. End what holds them, and start again.`,
+    { cause },
+  );
+}

@@ -1,3 +1,7 @@
+import { readdir, readFile } from 'node:fs/promises';
+import { basename, extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { StartError } from '../start-error.ts';
 import type { Sql } from './sql.ts';
 
 /** A migration that has run, as recorded in the database; null where a version before 0.2.0 recorded it. */
@@ -109,4 +113,142 @@ async function exists(sql: Sql, table: string): Promise<boolean> {
     [table],
   );
   return rows[0]?.found === true;
+}
+
+/** Below zero where version `a` came before `b`; both `major.minor.patch`, what follows a `-` left out. */
+export function compareVersions(a: string, b: string): number {
+  const [one, other] = [partsOf(a), partsOf(b)];
+  const at = one.findIndex((part, index) => part !== other[index]);
+  return at < 0 ? 0 : (one[at] ?? 0) - (other[at] ?? 0);
+}
+
+/** The newest of them. */
+export function newestOf(versions: string[]): string {
+  return versions.reduce((a, b) => (compareVersions(a, b) < 0 ? b : a));
+}
+
+function partsOf(version: string): number[] {
+  const [release = ''] = version.split('-');
+  return [0, 1, 2].map((index) => Number(release.split('.')[index] ?? 0));
+}
+
+/** A migration of this program. */
+export type KnownMigration = {
+  name: string;
+  /** The least version of a program that can write to the database once it has run. */
+  leastWriter: string;
+};
+
+/** The directory of this program's migrations. */
+export const migrationsDir = fileURLToPath(new URL('./migrations/', import.meta.url));
+
+/** Each file says it in its first line: `-- Least writer: 0.2.0`. */
+const header = /^(?:--|\/\/) Least writer: (\d+\.\d+\.\d+)$/m;
+
+/** The migrations of a directory, in their order. Throws where one does not say who may go on writing. */
+export async function listMigrations(dir: string): Promise<KnownMigration[]> {
+  const files = (await readdir(dir)).filter((file) => /\.(sql|ts)$/.test(file)).sort();
+  return Promise.all(
+    files.map(async (file) => {
+      const [first = ''] = (await readFile(join(dir, file), 'utf8')).split('\n', 1);
+      const leastWriter = header.exec(first)?.[1];
+      if (leastWriter === undefined)
+        throw new Error(`${file}: expected "-- Least writer: <version>" as its first line.`);
+      return { name: basename(file, extname(file)), leastWriter };
+    }),
+  );
+}
+
+/** Whether a program of this version may write, as the schema says. */
+export function mayWrite(version: string, { leastWriter }: CurrentSchema): boolean {
+  return compareVersions(version, leastWriter) >= 0;
+}
+
+/**
+ * Throws a StartError where the database has a migration that this program does not know, unless that
+ * migration says that this program's version may write.
+ */
+export function refuseForeign(
+  { applied, schema }: SchemaState,
+  known: KnownMigration[],
+  version: string,
+): void {
+  const names = new Set(known.map(({ name }) => name));
+  const foreign = applied.filter(({ name }) => !names.has(name)).filter(isForbidden);
+  const [first] = foreign;
+  if (first) throw new StartError(describeForeign(first, version));
+  // Its tables are moved before the first migration has run, and may have been left like that.
+  if (schema && !mayWrite(version, schema)) throw new StartError(describeMoved(schema, version));
+
+  function isForbidden({ leastWriter }: AppliedMigration): boolean {
+    return leastWriter === null || compareVersions(version, leastWriter) < 0;
+  }
+}
+
+function describeForeign({ name, programVersion, leastWriter }: AppliedMigration, version: string) {
+  const by =
+    programVersion === null ? 'a version that is not recorded' : `version ${programVersion}`;
+  const wanted = leastWriter ?? programVersion;
+  const start = wanted === null ? 'the version that ran it' : `version ${wanted} or later`;
+  return [
+    `The database was migrated by a later Sensorium: migration ${name}, run by ${by}, does not let version ${version} write.`,
+    `Start ${start}, or restore a backup from before (docs/upgrading.md).`,
+  ];
+}
+
+/** For a running and a starting program: which version the tables belong to now, and what to do. */
+export function describeMoved(
+  { leastWriter, changedBy }: CurrentSchema,
+  version: string,
+): string[] {
+  return [
+    `Sensorium ${changedBy} has migrated the database, and lets nothing before version ${leastWriter} write; this is ${version}.`,
+    `Start version ${leastWriter} or later, or restore a backup from before (docs/upgrading.md).`,
+  ];
+}
+
+export type SchemaWatchOptions = {
+  /** Asked periodically; while it is away nothing is known. */
+  sql: Sql;
+  /** Where this program's connections look for tables. */
+  schema: string;
+  version: string;
+  /** Called once: from then on this program can store nothing. Each line is for people. */
+  onMoved: (lines: string[]) => void;
+  intervalMs?: number;
+};
+
+export type SchemaWatch = {
+  /** Checks at once: a table was not where it should be. */
+  look(): void;
+  stop(): void;
+};
+
+/** Detects that a later version, beside which this one may not write, has moved the tables. */
+export function watchSchema(options: SchemaWatchOptions): SchemaWatch {
+  const { sql, schema, version, onMoved, intervalMs = 5_000 } = options;
+  let isLooking = false;
+  let isOver = false;
+  const timer = setInterval(look, intervalMs).unref();
+
+  function look(): void {
+    if (isLooking || isOver) return;
+    isLooking = true;
+    findCurrentSchema(sql)
+      .then((current) => {
+        if (isOver || current === null || current.name === schema) return;
+        if (mayWrite(version, current)) return;
+        stop();
+        onMoved(describeMoved(current, version));
+      })
+      .catch(() => undefined)
+      .finally(() => (isLooking = false));
+  }
+
+  function stop(): void {
+    isOver = true;
+    clearInterval(timer);
+  }
+
+  return { look, stop };
 }

@@ -2,8 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { DomainError } from '../errors.ts';
 import { ByteRoom, type Reservation } from '../lib/byte-room.ts';
 import { waitAtMost } from '../lib/wait.ts';
-import type { Database } from './database.ts';
-import type { Wait } from './patience.ts';
+import type { Database, Wait } from './database.ts';
 import type { Sql } from './sql.ts';
 
 /** What one request of an account does in the database. */

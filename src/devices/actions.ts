@@ -1,17 +1,21 @@
 import { z } from 'zod';
-import { type Actor, doneBy } from '../audit/entry.ts';
+import { type Actor, doneBy } from '../audit/audit.ts';
+import { maxLabels } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { refuseLabelList } from '../exports/list-devices.ts';
-import type { Keep } from '../http/once.ts';
+import type { Keep } from '../http/answer.ts';
 import type { Account } from '../http/request.ts';
-import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Route } from '../http/route.ts';
+import { labelsOf } from '../http/router.ts';
 import { exampleIds, timestamp } from '../http/schema.ts';
-import { DeviceAction, type StoredAction } from './action-schema.ts';
-import { selectDevices } from './find-devices.ts';
-import { leaveOutLabelled } from './label-devices.ts';
-import { type ConnectorAddress, intermittentAmong } from './pick-connector.ts';
+import { selectDevices } from './list.ts';
+import {
+  type ConnectorAddress,
+  DeviceAction,
+  intermittentAmong,
+  type StoredAction,
+} from './schema.ts';
 
 type Started = { jobId: string; timestamp: number };
 
@@ -132,4 +136,128 @@ const forgotten = () =>
 function notAhead(): DomainError {
   const problems = [{ path: '/untilTs', message: 'is not within the next five years' }];
   return new DomainError('invalid-input', 'The request is not valid.', { problems });
+}
+
+type Relabelled = {
+  accountId: number;
+  uuids: readonly string[];
+  add: readonly string[];
+  remove: readonly string[];
+};
+
+/** Adds labels to devices and takes labels off them. Gives those that are not there, or would have too many. */
+export async function relabelDevices(
+  tx: Sql,
+  { accountId, uuids, add, remove }: Relabelled,
+): Promise<{ missing: string[]; full: string[] }> {
+  const { rows } = await tx.query<{ uuid: string; isFull: boolean }>(
+    `
+      with found as (
+        select id, uuid,
+               array(select l from unnest(labels) with ordinality as own (l, place)
+                      where l <> all($4::text[]) order by place)
+                 || array(select l from unnest($3::text[]) as added (l) where l <> all(labels))
+               as labels
+          from device
+         where account_id = $1 and uuid = any($2::uuid[])
+         order by id
+           for no key update
+      ), changed as (
+        update device d
+           set labels = f.labels
+          from found f
+         where d.id = f.id and cardinality(f.labels) <= ${maxLabels} and d.labels <> f.labels
+      )
+      select uuid, cardinality(labels) > ${maxLabels} as "isFull" from found`,
+    [accountId, uuids, add, remove],
+  );
+  const found = new Set(rows.map(({ uuid }) => uuid));
+  return {
+    missing: uuids.filter((uuid) => !found.has(uuid)),
+    full: rows.filter(({ isFull }) => isFull).map(({ uuid }) => uuid),
+  };
+}
+
+/** Those of the account, and within reach of the labels (null: any), in the order of their numbers. */
+export async function listReachable(
+  tx: Sql,
+  accountId: number,
+  { uuids, labels }: { uuids: readonly string[]; labels: readonly string[] | null },
+): Promise<{ deviceId: number; uuid: string }[]> {
+  const { rows } = await tx.query<{ deviceId: number; uuid: string }>(
+    `
+      select id as "deviceId", uuid
+        from device
+       where account_id = $1 and uuid = any($2::uuid[]) and ($3::text[] is null or labels && $3)
+       order by id`,
+    [accountId, uuids, labels],
+  );
+  return rows;
+}
+
+/** Without those that have all of these labels already, or none of those that are taken off. */
+export async function leaveOutLabelled(
+  tx: Sql,
+  of: { accountId: number; uuids: readonly string[]; action: string; labels: readonly string[] },
+): Promise<string[]> {
+  const { rows } = await tx.query<{ uuids: string[] | null }>(
+    `
+      select array_agg(named.uuid::text order by named.place) as uuids
+        from unnest(string_to_array($2, ',')::uuid[]) with ordinality as named (uuid, place)
+        left join device d on d.uuid = named.uuid and d.account_id = $1
+       where d.id is null or ${of.action === 'label' ? 'not d.labels @> $3' : 'd.labels && $3'}`,
+    [of.accountId, of.uuids.join(), of.labels],
+  );
+  return rows[0]?.uuids ?? [];
+}
+
+const listed = 1_000;
+
+export const LabelList = z.object({
+  labels: z.array(
+    z
+      .object({ label: z.string(), devices: z.int().meta({ description: 'How many have it.' }) })
+      .meta({ id: 'LabelCount' }),
+  ),
+  timestamp,
+});
+export type LabelList = z.infer<typeof LabelList>;
+
+/** What an account's devices are labelled with. */
+export function labelsRoute({ db }: { db: Sql }): Route {
+  return defineRoute({
+    name: 'listDeviceLabels',
+    scope: 'devices:read',
+    method: 'get',
+    path: '/v2/devices/labels',
+    summary: 'List the labels of devices',
+    description: `In alphabetical order; of more than ${listed} those that most devices have.`,
+    tag: 'Devices',
+    auth: 'account',
+    errors: [],
+    response: LabelList,
+    room: 1_048_576,
+    handler: async ({ account, request }) => {
+      const labels = await listLabels(db, account.accountId, labelsOf(account));
+      return { labels, timestamp: request.now() };
+    },
+  });
+}
+
+/** `within`: only of devices that have one of these; null: of any. */
+async function listLabels(db: Sql, accountId: number, within: readonly string[] | null) {
+  const { rows } = await db.query<{ label: string; devices: number }>(
+    `
+      select * from (
+        select label, count(*)::integer as devices
+          from device
+         cross join unnest(labels) as label
+         where account_id = $1 and ($2::text[] is null or labels && $2)
+         group by label
+         order by devices desc, label
+         limit $3) most
+       order by lower(label), label`,
+    [accountId, within, listed],
+  );
+  return rows;
 }

@@ -1,15 +1,22 @@
 import { LRUCache } from 'lru-cache';
 import type { Clock } from '../lib/clock.ts';
 import { coalesce } from '../lib/coalesce.ts';
-import { isUuid } from '../lib/uuid.ts';
+import { isUuid } from '../lib/text.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { createAccessFinder } from './find-access.ts';
-import { type Access, noteTokenSecrets, retirePreviousToken } from './tokens.ts';
-import type { LoginWatch } from './login-watch.ts';
-import { bytesOfToken, findTokenKey, isSameToken, isToken } from './token.ts';
+import {
+  type Access,
+  bytesOfToken,
+  createAccessFinder,
+  findTokenKey,
+  isSameToken,
+  isToken,
+  noteTokenSecrets,
+  retirePreviousToken,
+} from './tokens.ts';
+import type { LoginWatch } from './refused-logins.ts';
 
 /** What a device shows: its uuid and its token. `address`: where it comes from, where that is known. */
 type DeviceCredentials = { username: string; password: string; address?: string | undefined };

@@ -1,21 +1,321 @@
 import { z } from 'zod';
-import type { Sql } from '../db/sql.ts';
+import type { Bus } from '../bus/bus.ts';
+import { Configuration, sensesOf } from '../contract/configuration.ts';
+import { awaitingAnswer, type ProfileState } from '../contract/profile.ts';
+import { checkConfigurationSizes, type Purpose } from '../contract/purpose.ts';
+import type { DeviceIdentity } from '../contract/uplink.ts';
+import { sayWarnings, SomeWarnings, warnOfUnknownTo } from '../contract/warnings.ts';
+import type { Database } from '../db/database.ts';
+import { jsonAsText, type Sql, textList, unseenArray } from '../db/sql.ts';
 import { compileProfile } from '../engine/compile.ts';
 import {
   type AroundEvaluation,
+  type AskedAt,
   describeEvaluation,
   Description,
-} from '../engine/describe-evaluation.ts';
-import { type AskedAt, explain } from '../engine/explain.ts';
-import type { LastSeen } from '../engine/last-seen.ts';
-import { listenedSince } from '../engine/listening.ts';
-import { replay } from '../engine/replay.ts';
+  explain,
+} from '../engine/explain.ts';
+import { type LastSeen, listenedSince } from '../engine/last-seen.ts';
+import { replay, type StoredLog, type StoredRuntime } from '../engine/runtime-codec.ts';
 import { startRuntime } from '../engine/runtime.ts';
+import { jsonText } from '../http/answer.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { DeviceParams, timestamp } from '../http/schema.ts';
-import { nextTurn } from '../lib/in-turns.ts';
-import { findEvaluation } from './find-evaluation.ts';
-import { noSuchDevice } from './no-such-device.ts';
+import { labelsOf } from '../http/router.ts';
+import { DeviceParams, timestamp, TimestampResponse } from '../http/schema.ts';
+import { coalesce } from '../lib/coalesce.ts';
+import { nextTurn } from '../lib/event-loop.ts';
+import { isUuid } from '../lib/text.ts';
+import { type LimitsOf, refuseOversized } from '../quotas/quotas.ts';
+import { connectorsById, findDevices, toFound } from './list.ts';
+import { nameOf } from './queries.ts';
+import { describeConnector, type RegisterDeviceDeps } from './register.ts';
+import { DescribedDevice, exampleConfiguration, noSuchDevice, OneDevice } from './schema.ts';
+
+export type OneDeviceDeps = Pick<RegisterDeviceDeps, 'keys' | 'listConnectors'> & { db: Sql };
+
+/** One device: what the list has of it, where it connects, and how its profiles stand. */
+export function deviceRoute({ db, keys, listConnectors }: OneDeviceDeps): Route {
+  return defineRoute({
+    name: 'getDevice',
+    scope: 'devices:read',
+    method: 'get',
+    path: '/v2/devices/{deviceAuthUuid}',
+    summary: 'Get a device',
+    tag: 'Devices',
+    auth: 'account',
+    params: DeviceParams,
+    response: OneDevice,
+    secrets: 'sessions',
+    errors: [404],
+    handler: async ({ account, params, request }) => {
+      const { accountId } = account;
+      const uuid = params.deviceAuthUuid;
+      const labels = labelsOf(account);
+      const filter = { accountId, labels, nowTs: request.now(), uuid, intermittent: [] };
+      const [[row], facts] = await Promise.all([
+        findDevices(db, filter, 1),
+        findDeviceFacts(db, accountId, uuid),
+      ]);
+      if (!row || !facts) throw noSuchDevice();
+      const { connectorId, ...rest } = facts;
+      return {
+        // Who reads it with a key is no device.
+        device: toFound(account.key ? null : keys, row, connectorsById(listConnectors())),
+        connector: describeConnector(listConnectors(), { uuid, connectorId }),
+        ...rest,
+        timestamp: request.now(),
+      };
+    },
+  });
+}
+
+type ProfileOfDevice = {
+  pId: string;
+  state: ProfileState;
+  text?: string;
+  engine: 'service' | 'device';
+  installedTs: number;
+  ts: number;
+};
+
+export type DeviceFacts = {
+  connectorId: number;
+  registeredTs: number;
+  configuredTs: number;
+  previousToken: boolean;
+  profiles: ProfileOfDevice[];
+};
+
+/** What is known of one device beside what lists have; null when the account has no such device. */
+export async function findDeviceFacts(
+  sql: Sql,
+  accountId: number,
+  uuid: string,
+): Promise<DeviceFacts | null> {
+  const { rows } = await sql.query<DeviceFacts>(
+    `
+      select d.connector_id as "connectorId", d.created_at as "registeredTs",
+             d.configured_at as "configuredTs", d.previous_token_accepted as "previousToken",
+             coalesce((
+               select json_agg(json_strip_nulls(row_to_json(newest)))
+                 from (
+                   select p.profile_id as "pId", p.state, p.answer_text as text, p.engine,
+                          floor(extract(epoch from i.created_at) * 1000)::bigint as "installedTs",
+                          floor(extract(epoch from p.changed_at) * 1000)::bigint as ts
+                     from device_profile p
+                     join profile i on i.id = p.profile_id
+                    where p.device_id = d.id
+                    order by i.created_at desc, p.profile_id
+                    limit 10) newest), '[]') as profiles
+        from device d
+       where d.uuid = $2 and d.account_id = $1`,
+    [accountId, uuid],
+  );
+  return rows[0] ?? null;
+}
+
+/** Throws `not-found` unless the device is the account's and has one of these labels. */
+export async function checkReach(
+  sql: Sql,
+  accountId: number,
+  uuid: string,
+  labels: readonly string[],
+): Promise<void> {
+  if (!isUuid(uuid)) throw noSuchDevice();
+  const { rowCount } = await sql.query({
+    name: 'device-has-label',
+    text: 'select from device where uuid = $1 and account_id = $2 and labels && $3::text[]',
+    values: [uuid, accountId, labels],
+  });
+  if (rowCount === 0) throw noSuchDevice();
+}
+
+/** JSON stays the stored text: it is passed on unchanged, and may be megabytes. */
+export type ConfigurationRow = {
+  configuration: string;
+  pu_id: number;
+  st_id: number;
+  state_at: number;
+  current_id: string | null;
+  current_purposes: string | null;
+  current_at: number | null;
+  pending_id: string | null;
+  pending_purposes: string | null;
+  pending_at: number | null;
+};
+
+/** Devices' descriptions with their profiles and state, by uuid; devices that do not exist are left out. */
+export async function listConfigurations(
+  db: Sql,
+  uuids: string[],
+): Promise<Map<string, ConfigurationRow & { account_id: number }>> {
+  const { rows } = await db.query<ConfigurationRow & { uuid: string; account_id: number }>({
+    name: 'devices-configurations',
+    text: `
+      select d.uuid, d.account_id, d.configuration, s.pu_id, s.st_id, s.state_at,
+             c.profile_id as current_id, cc.purposes as current_purposes, c.changed_at as current_at,
+             p.profile_id as pending_id, pc.purposes as pending_purposes, pp.created_at as pending_at
+        from device d
+        join device_state s on s.device_id = d.id
+        left join device_profile c on c.device_id = d.id and c.state = 'current'
+        left join profile cp on cp.id = c.profile_id
+        left join profile_content cc on cc.id = cp.content_id
+        left join device_profile p on p.device_id = d.id and p.state in ${textList(awaitingAnswer)}
+        left join profile pp on pp.id = p.profile_id
+        left join profile_content pc on pc.id = pp.content_id
+       where d.uuid = any(${unseenArray('$1', 'uuid')})`,
+    values: [uuids],
+    types: jsonAsText,
+  });
+  return new Map(rows.map((row) => [row.uuid, row]));
+}
+
+/**
+ * Replaces the configuration and voids what was computed from the one before; gives the device's
+ * id, or null when the account has no such device.
+ */
+export async function updateConfiguration(
+  tx: Sql,
+  accountId: number,
+  uuid: string,
+  configuration: Configuration,
+): Promise<number | null> {
+  // The state's row first, as ingest does, so that the two never wait for each other.
+  const { rows } = await tx.query<{ id: number }>(
+    `
+      with changed as (
+        update device_state s
+           set version = version + 1
+          from device d
+         where d.uuid = $2 and d.account_id = $1 and s.device_id = d.id
+        returning s.device_id
+      )
+      update device d
+         set configuration = $3::text::json, name = $4, configured_at = now()
+        from changed
+       where d.id = changed.device_id
+      returning d.id`,
+    [accountId, uuid, JSON.stringify(configuration), nameOf(configuration)],
+  );
+  return rows[0]?.id ?? null;
+}
+
+/** A device's configuration, its state and its profiles. */
+export function describeRoute({ db }: { db: Sql }): Route {
+  const describeDevice = createDescribeDevice(db);
+  return defineRoute({
+    name: 'getDeviceConfiguration',
+    scope: 'devices:read',
+    method: 'get',
+    path: '/v2/devices/{deviceAuthUuid}/configuration',
+    summary: 'Get Configuration',
+    tag: 'Devices',
+    auth: 'account',
+    params: DeviceParams,
+    response: DescribedDevice,
+    errors: [404],
+    room: 4_194_304,
+    handler: async ({ account, params, request }) => {
+      const uuid = params.deviceAuthUuid;
+      const device = await describeDevice(account.accountId, uuid, request.receivedTs);
+      if (device === null) throw noSuchDevice();
+      return jsonText(device);
+    },
+  });
+}
+
+/** Told in the transaction which senses a device has from now on; `ts` in ms. */
+export type OnConfigured = (
+  tx: Sql,
+  device: DeviceIdentity,
+  sIds: string[],
+  ts: number,
+) => Promise<void>;
+
+/** Replaces a device's description of itself, and hands it to the device. */
+export function configureRoute({
+  db,
+  bus,
+  limitsOf,
+  onConfigured,
+}: {
+  db: Database;
+  bus: Bus;
+  limitsOf: LimitsOf;
+  onConfigured: OnConfigured;
+}): Route {
+  return defineRoute({
+    name: 'updateDeviceConfiguration',
+    scope: 'devices:write',
+    method: 'put',
+    path: '/v2/devices/{deviceAuthUuid}/configuration',
+    summary: 'Update Configuration',
+    tag: 'Devices',
+    auth: 'account',
+    params: DeviceParams,
+    body: Configuration,
+    example: exampleConfiguration,
+    response: TimestampResponse.extend({ warnings: SomeWarnings }),
+    errors: [404],
+    warnOf: warnOfUnknownTo(Configuration, DescribedDevice),
+    handler: async ({ account, params, body, request, warnings }) => {
+      refuseOversized(checkConfigurationSizes(body, limitsOf(account.accountId)));
+      const uuid = params.deviceAuthUuid;
+      const { accountId } = account;
+      const deviceId = await db.transaction(async (tx) => {
+        const found = await updateConfiguration(tx, accountId, uuid, body);
+        if (found === null) throw noSuchDevice();
+        const sIds = [...sensesOf(body).keys()];
+        await onConfigured(tx, { deviceId: found, uuid, accountId }, sIds, request.receivedTs);
+        return found;
+      });
+      bus.publish('device', { deviceId, uuid, push: 'configuration' });
+      bus.publish('fleet', { accountId });
+      bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
+      return { timestamp: request.now(), ...sayWarnings(warnings) };
+    },
+  });
+}
+
+/** Gives a `DescribedDevice` as JSON text. */
+export type DescribeDevice = (
+  accountId: number,
+  uuid: string,
+  timestamp: number,
+) => Promise<string | null>;
+
+/**
+ * Get Configuration, specification section 2.4; null when the account has no such device. Requests
+ * that come at once share a query, which is always made after they came.
+ */
+export function createDescribeDevice(db: Sql): DescribeDevice {
+  const configurations = coalesce({
+    load: (uuids: string[]) => listConfigurations(db, uuids),
+    maxKeys: 100,
+    parallel: 2,
+  });
+  return async (accountId, uuid, timestamp) => {
+    const row = await configurations.find(uuid);
+    return row?.account_id === accountId ? describe(row, timestamp) : null;
+  };
+}
+
+/** What is stored is put together as it is: `{"device": …, "module": …}` goes on with the rest. */
+function describe(row: ConfigurationRow, timestamp: number): string {
+  const { configuration } = row;
+  const current = profileOf(row.current_id, row.current_purposes, row.current_at);
+  const pending = profileOf(row.pending_id, row.pending_purposes, row.pending_at);
+  const state = JSON.stringify({ puId: row.pu_id, stId: row.st_id, ts: row.state_at });
+  return (
+    `${configuration.slice(0, configuration.lastIndexOf('}'))},"currentProfile":${current},` +
+    `"pendingProfile":${pending},"state":${state},"timestamp":${timestamp}}`
+  );
+}
+
+function profileOf(pId: string | null, purposes: string | null, ts: number | null): string {
+  if (pId === null || purposes === null || ts === null) return '{}';
+  return `{"pId":"${pId}","purposes":${purposes},"ts":${ts}}`;
+}
 
 const Evaluation = z.object({
   engine: z.enum(['service', 'device', 'none']).meta({
@@ -99,4 +399,36 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
       return { engine, evaluation, timestamp };
     },
   });
+}
+
+type EvaluationRow = {
+  device_id: number;
+  runtime: StoredRuntime | null;
+  evidence_log: StoredLog[] | null;
+  profile_id: string | null;
+  engine: 'service' | 'device' | null;
+  purposes: Purpose[] | null;
+};
+
+/** Where a device of the account stands in its current profile; null where there is no such device. */
+export async function findEvaluation(
+  db: Sql,
+  accountId: number,
+  uuid: string,
+): Promise<EvaluationRow | null> {
+  const { rows } = await db.query<EvaluationRow>(
+    `
+      select s.device_id, s.runtime,
+             (select json_agg(l order by l.version)
+                from evidence_log l where l.device_id = s.device_id) as evidence_log,
+             c.profile_id, c.engine, pc.purposes
+        from device d
+        join device_state s on s.device_id = d.id
+        left join device_profile c on c.device_id = d.id and c.state = 'current'
+        left join profile p on p.id = c.profile_id
+        left join profile_content pc on pc.id = p.content_id
+       where d.uuid = $2 and d.account_id = $1`,
+    [accountId, uuid],
+  );
+  return rows[0] ?? null;
 }

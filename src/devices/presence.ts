@@ -1,9 +1,7 @@
-import type { PresenceNotice } from '../bus/bus.ts';
+import type { PresenceNotice, PresentDevice } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import type { Clock } from '../lib/clock.ts';
-import { noticesOf, type SavedSighting } from './presence-notices.ts';
-import { clearConnected, saveSightings } from './presence-queries.ts';
 
 type PresenceChange = 'connected' | 'disconnected' | 'seen';
 
@@ -133,4 +131,80 @@ export async function startPresence(deps: PresenceDeps): Promise<PresenceRecorde
   }
 
   return { presence, flush: () => write(true), close };
+}
+
+/** Nobody is connected at the connector. Gives the accounts whose devices were. */
+export async function clearConnected(db: Sql, connectorId: number): Promise<number[]> {
+  const { rows } = await db.query<{ accountId: number }>(
+    `
+      with cleared as (
+        update presence set connected = false where connector_id = $1 and connected
+        returning device_id
+      )
+      select distinct d.account_id as "accountId"
+        from cleared
+        join device d on d.id = cleared.device_id and d.account_id is not null`,
+    [connectorId],
+  );
+  return rows.map(({ accountId }) => accountId);
+}
+
+/** Gives what stands there now: a device may be connected at another connector. */
+export async function saveSightings(
+  db: Sql,
+  connectorId: number,
+  changes: { deviceId: number; connections: number; seenTs: number }[],
+): Promise<SavedSighting[]> {
+  if (changes.length === 0) return [];
+  // A disconnect here must not undo a later connect at another connector. Devices of a bridge have no
+  // connection that is seen: they are where they were heard last.
+  const { rows } = await db.query<SavedSighting>(
+    `
+      insert into presence as p (device_id, connector_id, connected, last_seen_at)
+      select d.id, $1, n.connected, ms_to_timestamp(n.seen_ts)
+        from unnest($2::bigint[], $3::boolean[], $4::bigint[]) as n (device_id, connected, seen_ts)
+        join device d on d.id = n.device_id and d.account_id is not null
+       order by d.id
+      on conflict (device_id) do update
+         set connected = case when excluded.connected or p.connector_id = $1
+                              then excluded.connected else p.connected end,
+             connector_id = case when excluded.connected then $1
+                                 when p.connected then p.connector_id
+                                 when excluded.last_seen_at >= coalesce(p.last_seen_at, '-infinity')
+                                 then $1 else p.connector_id end,
+             last_seen_at = greatest(p.last_seen_at, excluded.last_seen_at)
+      returning device_id as "deviceId", connected, connector_id as "connectorId",
+                last_seen_at as "seenTs"`,
+    [
+      connectorId,
+      changes.map(({ deviceId }) => deviceId),
+      changes.map(({ connections }) => connections > 0),
+      changes.map(({ seenTs }) => seenTs),
+    ],
+  );
+  return rows;
+}
+
+/** A device's row of `presence`. */
+export type SavedSighting = Omit<PresentDevice, 'uuid'>;
+
+/** Of an account: of more devices at once, each reader is told to ask again anyway. */
+export const namedAtOnce = 100;
+
+/** What other processes are told of rows that were written, by account. */
+export function noticesOf(
+  saved: readonly SavedSighting[],
+  find: (deviceId: number) => { uuid: string; accountId: number } | undefined,
+): PresenceNotice[] {
+  const named = saved.flatMap((sighting) => {
+    const device = find(sighting.deviceId);
+    return device ? [{ sighting, device }] : [];
+  });
+  return [...Map.groupBy(named, ({ device }) => device.accountId)].map(([accountId, of]) => ({
+    accountId,
+    devices:
+      of.length > namedAtOnce
+        ? null
+        : of.map(({ sighting, device: { uuid } }) => ({ ...sighting, uuid })),
+  }));
 }

@@ -1,5 +1,4 @@
-import { entriesValues, insertEntriesFrom } from '../audit/entry.ts';
-import type { Actor, NewEntry } from '../audit/entry.ts';
+import { type Actor, entriesValues, insertEntriesFrom, type NewEntry } from '../audit/audit.ts';
 import type { Configuration } from '../contract/configuration.ts';
 import type { Sql } from '../db/sql.ts';
 import { limitOf, today } from '../quotas/quotas.ts';

@@ -1,4 +1,16 @@
+import { LRUCache } from 'lru-cache';
 import type { Sql } from '../db/sql.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { DeviceParams } from '../http/schema.ts';
+import type { Clock } from '../lib/clock.ts';
+import {
+  noSuchDevice,
+  type refusalReasons,
+  type RefusedLogin,
+  RefusedLoginList,
+  RemovedLoginList,
+  RemovedLoginsQuery,
+} from './schema.ts';
 
 /** Refused logins with a uuid, added up by reason and address. `address`: empty where it is not known. */
 export type RefusedLogins = {
@@ -153,4 +165,295 @@ export async function forgetRefusedLogins(db: Sql, nowTs: number): Promise<void>
   const before = nowTs - refusedLoginDays * 86_400_000;
   await db.query('delete from refused_login where last_at < ms_to_timestamp($1)', [before]);
   await db.query('delete from removed_uuid where removed_at < ms_to_timestamp($1)', [before]);
+}
+
+/** `accountId`: whose device it is, where that is known; `unknown`: of a uuid that is no device's now. */
+export type LoginRefusal = {
+  uuid: string;
+  accountId?: number | undefined;
+  reason: string;
+  address?: string | undefined;
+};
+
+/** uuids that are remembered for refused logins; who was not refused for longest is forgotten first. */
+const maxUuids = 20_000;
+/** Reasons and addresses of a uuid between two writes; further ones are left out. */
+const maxCounts = 8;
+/** uuids of one write, and of one account while others wait. */
+const writtenAtOnce = 500;
+const perAccount = 100;
+/** Between two writes of one uuid, in milliseconds. */
+export const holdMs = 60_000;
+
+type RefusalCount = Omit<RefusedLogins, 'uuid' | 'isOpen'>;
+type OfUuid = {
+  accountId: number | undefined;
+  /** By reason and address. */
+  counts: Map<string, RefusalCount>;
+  writtenTs: number;
+  letInTs: number;
+  refusedTs: number;
+};
+
+/** Refused logins of uuids, added up until they are written. Times are in ms. */
+export class RefusalCounts {
+  readonly #waiting = new Set<string>();
+  readonly #known = new LRUCache<string, OfUuid>({
+    max: maxUuids,
+    disposeAfter: (_, uuid, reason) => void (reason === 'evict' && this.#waiting.delete(uuid)),
+  });
+
+  add({ uuid, accountId, reason, address = '' }: LoginRefusal, ts: number): void {
+    this.#add(uuid, accountId, { count: 1, firstTs: ts, lastTs: ts, reason, address });
+  }
+
+  /** When a login of the uuid was refused last; -Infinity where none is remembered. */
+  refusedTs(uuid: string): number {
+    return this.#known.peek(uuid)?.refusedTs ?? -Infinity;
+  }
+
+  /** The device was let in: what was refused before is over. */
+  letIn(uuid: string, ts: number): void {
+    const of = this.#known.peek(uuid);
+    // What is refused in the same millisecond was refused after its token was found right.
+    if (of) of.letInTs = ts - 1;
+  }
+
+  /** What is to be written now; it counts as written. */
+  take(nowTs: number): RefusedLogins[] {
+    return this.#pick(nowTs).flatMap((uuid) => {
+      this.#waiting.delete(uuid);
+      const of = this.#known.peek(uuid);
+      if (!of) return [];
+      const counts = [...of.counts.values()];
+      of.counts.clear();
+      of.writtenTs = nowTs;
+      return counts.map((count) => ({ uuid, ...count, isOpen: count.lastTs > of.letInTs }));
+    });
+  }
+
+  /** They could not be written: they wait again, and may be taken at once. */
+  putBack(rows: RefusedLogins[]): void {
+    for (const { uuid, isOpen: _, ...count } of rows) {
+      this.#add(uuid, undefined, count);
+      const of = this.#known.peek(uuid);
+      if (of) of.writtenTs = -Infinity;
+    }
+  }
+
+  #add(uuid: string, accountId: number | undefined, added: RefusalCount): void {
+    const of = this.#known.get(uuid) ?? emptyOf(accountId);
+    this.#known.set(uuid, of);
+    of.accountId ??= accountId;
+    of.refusedTs = Math.max(of.refusedTs, added.lastTs);
+    const key = `${added.reason} ${added.address}`;
+    const before = of.counts.get(key);
+    if (!before && of.counts.size >= maxCounts) return;
+    of.counts.set(key, before ? sumOf(before, added) : added);
+    this.#waiting.add(uuid);
+  }
+
+  /** Those that may be written now: few of an account first, then whoever is left. */
+  #pick(nowTs: number): string[] {
+    const perOwner = new Map<number | undefined, number>();
+    const rest: string[] = [];
+    const picked: string[] = [];
+    for (const uuid of this.#waiting) {
+      const { accountId, writtenTs = 0 } = this.#known.peek(uuid) ?? {};
+      if (nowTs - writtenTs < holdMs) continue;
+      const before = perOwner.get(accountId) ?? 0;
+      perOwner.set(accountId, before + 1);
+      (before < perAccount ? picked : rest).push(uuid);
+    }
+    return [...picked, ...rest].slice(0, writtenAtOnce);
+  }
+}
+
+const emptyOf = (accountId: number | undefined): OfUuid => ({
+  accountId,
+  counts: new Map(),
+  writtenTs: -Infinity,
+  letInTs: -Infinity,
+  refusedTs: -Infinity,
+});
+
+function sumOf(before: RefusalCount, { count, lastTs }: RefusalCount): RefusalCount {
+  return { ...before, count: before.count + count, lastTs: Math.max(before.lastTs, lastTs) };
+}
+
+/** Told of every login of a device. Keeps what its owner is to know of those that were refused. */
+export type LoginWatch = {
+  refused(login: LoginRefusal): void;
+  letIn(device: { deviceId: number; uuid: string }): void;
+};
+
+export type LoginWatchDeps = {
+  db: Sql;
+  clock: Clock;
+  /** A write failed; it is tried again with the next one. */
+  onError: (error: unknown) => void;
+  intervalMs?: number;
+};
+
+export type RunningLoginWatch = LoginWatch & {
+  /** Writes what is due. */
+  flush(): Promise<void>;
+  close(): Promise<void>;
+};
+
+/** Devices that were let in, of which the database is to be told. */
+const maxLetIn = 50_000;
+const closedAtOnce = 1_000;
+/** Another process may write a refusal of before a login as late as this. */
+const lateMs = holdMs + 15_000;
+
+/** A device's newest login, and the first one of which the database is to be told with it. */
+type LetIn = { ts: number; sinceTs: number; told: boolean };
+
+/**
+ * Whoever knows a uuid can have its logins refused as often as they like. So refusals are added up, a uuid is
+ * written once a minute at most, and few uuids with each write, the accounts' in turn (`RefusalCounts`).
+ */
+export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
+  const { db, clock, onError, intervalMs = 2_000 } = deps;
+  const refusals = new RefusalCounts();
+  const letIn = new LRUCache<number, LetIn>({ max: maxLetIn });
+
+  function noteLetIn({ deviceId, uuid }: { deviceId: number; uuid: string }): void {
+    const ts = clock();
+    const before = letIn.get(deviceId);
+    // A request is a login: of many in a row the database is told as of one, unless some was refused between them.
+    if (before && (!before.told || refusals.refusedTs(uuid) < before.ts)) before.ts = ts;
+    else letIn.set(deviceId, { ts, sinceTs: ts, told: false });
+    refusals.letIn(uuid, ts);
+  }
+
+  async function writeRefused(): Promise<void> {
+    const rows = refusals.take(clock());
+    if (rows.length === 0) return;
+    try {
+      await addRefusedLogins(db, rows);
+    } catch (error) {
+      refusals.putBack(rows);
+      throw error;
+    }
+  }
+
+  /** Once a write later than refusals, so that these are there; and once when no other process has any. */
+  async function writeLetIn(): Promise<void> {
+    const nowTs = clock();
+    const due = [...letIn.entries()].filter(
+      ([, { sinceTs, told }]) => nowTs - sinceTs >= (told ? lateMs : intervalMs),
+    );
+    for (let from = 0; from < due.length; from += closedAtOnce) {
+      const some = due.slice(from, from + closedAtOnce);
+      await closeRefusedLogins(
+        db,
+        some.map(([deviceId, { ts }]) => [deviceId, ts - 1]),
+      );
+      for (const [deviceId, login] of some)
+        if (login.told) letIn.delete(deviceId);
+        else login.told = true;
+    }
+  }
+
+  async function write(): Promise<void> {
+    await writeRefused();
+    await writeLetIn();
+  }
+
+  let writing = Promise.resolve();
+  const flush = () => (writing = writing.then(write).catch(onError));
+  const timer = setInterval(() => void flush(), intervalMs);
+  timer.unref();
+
+  return {
+    refused: (login) => refusals.add(login, clock()),
+    letIn: noteLetIn,
+    flush,
+    async close() {
+      clearInterval(timer);
+      await flush();
+    },
+  };
+}
+
+const messages: Record<(typeof refusalReasons)[number], string> = {
+  'wrong-token': 'The password is not a token of this device.',
+  'retired-token': 'The password is an earlier token of this device, which opens nothing any more.',
+  'device-removed': 'The device was removed.',
+  'account-disabled': 'The account is disabled.',
+  'too-many-connects': 'It connected again and again: it was refused for a moment.',
+  'too-many-connections': "The account's quota connections was used up.",
+  'foreign-will': 'Its will message has a topic outside of devices/<uuid>/up/.',
+  'no-client-identifier':
+    'It has no client identifier and wants its session kept (clean session 0).',
+};
+
+/** Why a device does not get in. */
+export function refusedLoginsRoute({ db }: { db: Sql }): Route {
+  return defineRoute({
+    name: 'listRefusedLogins',
+    scope: 'devices:read',
+    method: 'get',
+    path: '/v2/devices/{deviceAuthUuid}/refused-logins',
+    summary: 'List why a device was not let in',
+    description:
+      'Logins with its uuid that were refused, added up by reason and address, newest first. The newest ' +
+      '16 of these are kept, for 30 days; also of a device that was removed. What is refused is here some ' +
+      'seconds later, of one device once a minute. Anybody who knows a uuid can have logins refused.',
+    tag: 'Devices',
+    auth: 'account',
+    params: DeviceParams,
+    response: RefusedLoginList,
+    errors: [404],
+    handler: async ({ account, params, request }) => {
+      const rows = await findRefusedLogins(db, account.accountId, params.deviceAuthUuid);
+      if (rows === null) throw noSuchDevice();
+      return { refusedLogins: rows.map(toRefusedLogin), timestamp: request.now() };
+    },
+  });
+}
+
+/** Boxes that nobody switched off: which of those that were removed are still trying. */
+export function removedLoginsRoute({ db }: { db: Sql }): Route {
+  return defineRoute({
+    name: 'listRefusedLoginsOfRemoved',
+    scope: 'devices:read',
+    // A device that is gone has no labels.
+    isOfWholeAccount: true,
+    method: 'get',
+    path: '/v2/devices/removed/refused-logins',
+    summary: 'List removed devices that still try to log in',
+    description:
+      'Refused logins of devices that were removed within 30 days, of all of them together, newest first; ' +
+      'for one of them, and for how they are counted, see `listRefusedLogins`.',
+    tag: 'Devices',
+    auth: 'account',
+    query: RemovedLoginsQuery,
+    response: RemovedLoginList,
+    errors: [],
+    handler: async ({ account, query, request }) => {
+      const rows = await findRemovedLogins(db, account.accountId, query.limit);
+      const refusedLogins = rows.map((row) => ({
+        ...toRefusedLogin(row),
+        deviceAuthUuid: row.uuid,
+        ...(row.name === null ? {} : { name: row.name }),
+        removedTs: row.removed_at,
+      }));
+      return { refusedLogins, timestamp: request.now() };
+    },
+  });
+}
+
+function toRefusedLogin(row: RefusedLoginRow): RefusedLogin {
+  const { reason, address, count, first_at, last_at } = row;
+  return {
+    timestamp: last_at,
+    firstTs: first_at,
+    count,
+    reason,
+    message: messages[reason as keyof typeof messages] ?? reason,
+    ...(address === '' ? {} : { address }),
+  };
 }

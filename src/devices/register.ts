@@ -1,8 +1,35 @@
+import { doneBy, type DoneBy } from '../audit/audit.ts';
+import type { Bus } from '../bus/bus.ts';
+import type { Configuration } from '../contract/configuration.ts';
+import { checkConfigurationSizes } from '../contract/purpose.ts';
+import { sayWarnings, warnOfUnknownTo } from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { inTurns } from '../lib/event-loop.ts';
+import {
+  createInTurn,
+  explainRefusal,
+  type LimitsOf,
+  lockUsage,
+  refuseBeyond,
+  refuseOversized,
+  storeWithin,
+} from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-import { storeWithin } from '../quotas/store-within.ts';
-import { insertDevices, type NewDevice } from './queries.ts';
+import { insertDevices, nameOf, type NewDevice } from './queries.ts';
+import {
+  BatchRegistration,
+  type ConnectorAddress,
+  DescribedDevice,
+  DeviceBatch,
+  exampleRegistration,
+  NewRegistration,
+  pickAsked,
+  Registration,
+} from './schema.ts';
+import { deriveToken } from './tokens.ts';
 
 /** Stores a device within the account's quotas; throws `quota-exceeded`, or `unauthenticated`. */
 export type RegisterDevice = (accountId: number, device: NewDevice) => Promise<void>;
@@ -75,4 +102,244 @@ function takeBatch(queue: Waiting[]): Waiting[] {
     count += 1;
   }
   return queue.splice(0, count);
+}
+
+/** Devices of one request. */
+const mostDevices = 1_000;
+
+/** What is written down of a batch: identifier and connector of each, as short as can be. */
+type Made = { devices: [uuid: string, connectorId: number][]; timestamp: number };
+
+/** Registers many devices, or none of them. */
+export function batchRoute(deps: RegisterDeviceDeps): Route {
+  const { db, bus, quotas, limitsOf } = deps;
+  const inTurn = createInTurn(1);
+  return defineRoute({
+    name: 'registerDevices',
+    scope: 'devices:write',
+    isOfWholeAccount: true,
+    method: 'post',
+    path: '/v2/devices/batch',
+    summary: 'Register many devices',
+    description:
+      `Up to ${mostDevices} of them, in a body of 4 MiB at most: all or none. The answer has them in the ` +
+      "order of the request. A problem's path, and a warning's, begins with the place of the device.",
+    tag: 'Devices',
+    auth: 'account',
+    takesKey: true,
+    body: DeviceBatch,
+    example: { devices: [exampleRegistration, exampleRegistration] },
+    listBody: { member: 'devices', most: mostDevices, limitBytes: 4_194_304 },
+    room: 1_048_576,
+    response: BatchRegistration,
+    errors: [403],
+    warnOf: warnOfUnknownTo(NewRegistration, DescribedDevice),
+    handler: async ({ account, body, request, warnings, once }) => {
+      const { accountId } = account;
+      await checkSizes(body.devices, limitsOf(accountId));
+      const made = await once<Made>(async (keep) => {
+        const devices = await prepare(deps, body.devices, doneBy(account, request));
+        const timestamp = request.now();
+        const registered = devices.map(({ uuid, connectorId }): Made['devices'][number] => [
+          uuid,
+          connectorId,
+        ]);
+        const made = { devices: registered, timestamp };
+        const store = () =>
+          insertBatch(db, { accountId, devices, quotas }, async (tx) => keep?.(tx, made));
+        await inTurn(accountId, store);
+        return made;
+      });
+      tellOfNew(
+        bus,
+        accountId,
+        body.devices.some(({ labels }) => labels.length > 0),
+      );
+      const described: ReturnType<typeof describeRegistered>[] = [];
+      await inTurns(made.devices, ([uuid, connectorId]) => {
+        const registered: Registered = { uuid, connectorId };
+        described.push(describeRegistered(deps, registered));
+      });
+      return { devices: described, timestamp: made.timestamp, ...sayWarnings(warnings) };
+    },
+  });
+}
+
+async function checkSizes(
+  devices: readonly Configuration[],
+  sizes: Parameters<typeof checkConfigurationSizes>[1],
+): Promise<void> {
+  const problems: ReturnType<typeof checkConfigurationSizes> = [];
+  await inTurns(devices.entries(), ([index, device]) => {
+    for (const one of checkConfigurationSizes(device, sizes))
+      problems.push({ ...one, path: `/devices/${index}${one.path}` });
+  });
+  refuseOversized(problems);
+}
+
+async function prepare(
+  { secretId, listConnectors, newUuid }: RegisterDeviceDeps,
+  registrations: readonly NewRegistration[],
+  by: DoneBy,
+): Promise<NewDevice[]> {
+  const connectors = listConnectors();
+  const devices: NewDevice[] = [];
+  await inTurns(registrations.entries(), ([index, { protocol: asked, labels, ...one }]) => {
+    const uuid = newUuid();
+    const path = `/devices/${index}/protocol`;
+    const { id: connectorId } = pickAsked(connectors, uuid, asked, path);
+    const configuration = JSON.stringify(one);
+    const name = nameOf(one);
+    devices.push({ uuid, connectorId, configuration, name, labels, secretId, ...by });
+  });
+  return devices;
+}
+
+type Batch = { accountId: number; devices: readonly NewDevice[]; quotas: QuotaSettings };
+const maxLength = 262_144;
+
+/**
+ * Stores all of them or none. Throws `quota-exceeded` before any is stored, or `unauthenticated`. `last` is
+ * the last thing in the transaction.
+ */
+export async function insertBatch(
+  db: Database,
+  { accountId, devices, quotas }: Batch,
+  last: (tx: Sql) => Promise<void>,
+): Promise<void> {
+  const adding = { devices: devices.length, devicesPerDay: devices.length };
+  await db.transaction(async (tx) => {
+    await lockUsage(tx, accountId);
+    await refuseBeyond(tx, { accountId, quotas, adding });
+    for (const some of piecesOf(devices))
+      if (!(await insertDevices(tx, accountId, some, quotas)))
+        throw await explainRefusal(tx, { accountId, quotas, adding: { devices: some.length } });
+    await last(tx);
+  });
+}
+
+function* piecesOf(devices: readonly NewDevice[]): Generator<NewDevice[]> {
+  let piece: NewDevice[] = [];
+  let length = 0;
+  for (const device of devices) {
+    if (
+      piece.length === maxDevices ||
+      (piece.length > 0 && length + device.configuration.length > maxLength)
+    ) {
+      yield piece;
+      [piece, length] = [[], 0];
+    }
+    piece.push(device);
+    length += device.configuration.length;
+  }
+  if (piece.length > 0) yield piece;
+}
+
+export type RegisterDeviceDeps = {
+  db: Database;
+  bus: Pick<Bus, 'publish'>;
+  /** What device tokens are derived from, newest first. */
+  keys: readonly Buffer[];
+  /** The secret of the newest key. */
+  secretId: string;
+  /** Where devices connect; asked at each registration. */
+  listConnectors: () => readonly ConnectorAddress[];
+  quotas: QuotaSettings;
+  limitsOf: LimitsOf;
+  /** Makes the identifier of a new device. */
+  newUuid: () => string;
+};
+
+/** A registration as it is written down: all else of its answer follows from it. */
+export type Registered = { uuid: string; connectorId: number };
+
+/** Registers a device, within the account's quotas. */
+export function registerRoute(deps: RegisterDeviceDeps): Route {
+  const { db, bus, secretId, listConnectors, quotas, limitsOf, newUuid } = deps;
+  const registerDevice = createRegistration(db, quotas);
+  const inTurn = createInTurn(2);
+  return defineRoute({
+    name: 'registerDevice',
+    scope: 'devices:write',
+    isOfWholeAccount: true,
+    method: 'post',
+    path: '/v2/devices',
+    summary: 'Register Device',
+    tag: 'Devices',
+    auth: 'account',
+    takesKey: true,
+    body: NewRegistration,
+    example: exampleRegistration,
+    response: Registration,
+    errors: [403],
+    warnOf: warnOfUnknownTo(NewRegistration, DescribedDevice),
+    handler: async ({
+      account,
+      body: { protocol: asked, labels, ...body },
+      request,
+      warnings,
+      once,
+    }) => {
+      const { accountId } = account;
+      refuseOversized(checkConfigurationSizes(body, limitsOf(accountId)));
+      const { timestamp, ...made } = await once<Registered & { timestamp: number }>(
+        async (keep) => {
+          const uuid = newUuid();
+          const connectorId = pickAsked(listConnectors(), uuid, asked).id;
+          const configuration = JSON.stringify(body);
+          const by = doneBy(account, request);
+          const name = nameOf(body);
+          const device = { uuid, connectorId, configuration, name, labels, secretId, ...by };
+          const made = { uuid, connectorId, timestamp: request.now() };
+          if (!keep) {
+            await registerDevice(accountId, device);
+            return { ...made, timestamp: request.now() };
+          }
+          const store = () =>
+            db.transaction(async (tx) => {
+              if (!(await insertDevices(tx, accountId, [device], quotas))) return null;
+              await keep(tx, made);
+              return made;
+            });
+          const adding = { devices: 1, devicesPerDay: 1 };
+          return inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, store));
+        },
+      );
+      tellOfNew(bus, accountId, labels.length > 0);
+      return { ...describeRegistered(deps, made), timestamp, ...sayWarnings(warnings) };
+    },
+  });
+}
+
+/** Devices were registered: whoever shows the list asks again, and a stream of a label has more devices. */
+export function tellOfNew(
+  bus: RegisterDeviceDeps['bus'],
+  accountId: number,
+  areLabelled: boolean,
+): void {
+  bus.publish(areLabelled ? 'labels' : 'fleet', { accountId });
+}
+
+/** What a new device has to know, but for when it was registered. */
+export function describeRegistered(
+  { keys, listConnectors }: Pick<RegisterDeviceDeps, 'keys' | 'listConnectors'>,
+  { uuid, connectorId }: Registered,
+) {
+  return {
+    ...describeConnector(listConnectors(), { uuid, connectorId }),
+    deviceAuthUuid: uuid,
+    deviceAuthToken: deriveToken(keys, uuid, 1),
+  };
+}
+
+/** Where a device connects. */
+export function describeConnector(
+  connectors: readonly ConnectorAddress[],
+  { uuid, connectorId }: Registered,
+) {
+  // One that is no longer configured is told as for a new device.
+  const connector =
+    connectors.find(({ id }) => id === connectorId) ?? pickAsked(connectors, uuid, undefined);
+  const { id, name, protocol, host, port } = connector;
+  return { connectorId: id, connectorName: name, protocol, host, port };
 }

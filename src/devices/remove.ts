@@ -1,10 +1,9 @@
-import { insertEntries } from '../audit/audit.ts';
-import type { DoneBy, NewEntry } from '../audit/entry.ts';
+import { type DoneBy, insertEntries, type NewEntry } from '../audit/audit.ts';
 import type { Bus } from '../bus/bus.ts';
 import type { Database } from '../db/database.ts';
 import { giveWay, haltIngest } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
-import { inTurns } from '../lib/in-turns.ts';
+import { inTurns } from '../lib/event-loop.ts';
 import { lockUsage } from '../quotas/quotas.ts';
 
 export type RemovedDevice = { deviceId: number; uuid: string };

@@ -1,23 +1,26 @@
-import { doneBy } from '../audit/entry.ts';
+import { doneBy } from '../audit/audit.ts';
 import type { Bus } from '../bus/bus.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
 import { DeviceParams, MessageResponse } from '../http/schema.ts';
 import type { Exports } from '../quotas/exports.ts';
-import { type ActionDeps, actionsRoute } from './actions.ts';
-import { batchRoute } from './batch-route.ts';
-import { configureRoute, describeRoute } from './configuration-routes.ts';
-import type { OnConfigured } from './configuration-routes.ts';
-import { deviceRoute } from './device-route.ts';
-import { evaluationRoute, type FindAround, type FindNewestOf } from './device.ts';
-import { labelsRoute } from './list-labels.ts';
+import { type ActionDeps, actionsRoute, labelsRoute } from './actions.ts';
+import { batchRoute, type RegisterDeviceDeps, registerRoute } from './register.ts';
+import {
+  configureRoute,
+  describeRoute,
+  deviceRoute,
+  evaluationRoute,
+  type FindAround,
+  type FindNewestOf,
+  type OnConfigured,
+} from './device.ts';
 import { listRoute } from './list.ts';
-import { noSuchDevice } from './no-such-device.ts';
+import { noSuchDevice } from './schema.ts';
 import type { DeviceRemoval } from './remove.ts';
-import { registerRoute, type RegisterDeviceDeps } from './register-route.ts';
-import { rejectionsRoute } from './rejection-routes.ts';
-import { refusedLoginsRoute, removedLoginsRoute } from './refused-login-routes.ts';
-import { tokenRoute } from './token-routes.ts';
+import { rejectionsRoute } from './rejections.ts';
+import { refusedLoginsRoute, removedLoginsRoute } from './refused-logins.ts';
+import { tokenRoute } from './tokens.ts';
 
 export type DeviceRouteDeps = RegisterDeviceDeps &
   ActionDeps & {

@@ -1,10 +1,159 @@
+import { createHash } from 'node:crypto';
 import { z } from 'zod';
 import { Configuration } from '../contract/configuration.ts';
 import { profileStates } from '../contract/profile.ts';
-import { presences } from '../contract/presence.ts';
 import { Purpose } from '../contract/purpose.ts';
-import { deviceUuid, timestamp } from '../http/schema.ts';
-import { deviceToken, Registration } from './registration-schema.ts';
+import { Labels, presences, Text } from '../contract/values.ts';
+import { SomeWarnings } from '../contract/warnings.ts';
+import { DomainError } from '../errors.ts';
+import {
+  cursorQuery,
+  cursorText,
+  deviceUuid,
+  flagQuery,
+  labelQuery,
+  limitQuery,
+  optionalLimitQuery,
+  stateQuery,
+  timestamp,
+  uuidParam,
+} from '../http/schema.ts';
+
+/** Where devices connect; the members of the registration answer, specification section 2.4. */
+export type ConnectorAddress = {
+  id: number;
+  /** Of kind `mqtt` alone devices hold a connection that is seen here. */
+  kind: 'mqtt' | 'http' | 'bridge';
+  name: string;
+  protocol: string;
+  host: string;
+  port: number;
+};
+
+/**
+ * Picks a device's connector by rendezvous hashing: the one whose hash with the device's uuid is
+ * highest. Adding a connector moves only the share that it takes over. Throws when there is none.
+ */
+export function pickConnector(
+  connectors: readonly ConnectorAddress[],
+  deviceUuid: string,
+): ConnectorAddress {
+  let picked: { connector: ConnectorAddress; score: bigint } | undefined;
+  for (const connector of connectors) {
+    const score = scoreOf(connector.id, deviceUuid);
+    if (!picked || score > picked.score) picked = { connector, score };
+  }
+  if (!picked) throw new Error('no connector is configured');
+  return picked.connector;
+}
+
+/** Ids of connectors whose devices hold no connection that is seen here. */
+export const intermittentAmong = (
+  connectors: readonly Pick<ConnectorAddress, 'id' | 'kind'>[],
+): number[] => connectors.filter(({ kind }) => kind !== 'mqtt').map(({ id }) => id);
+
+/** What a registration may ask for. */
+export const AskedProtocol = z.enum(['mqtt', 'http']);
+export type AskedProtocol = z.infer<typeof AskedProtocol>;
+
+const overHttp = ['http', 'https'];
+
+/**
+ * Picks the connector of a new device among those that speak what it asked for; where it did not say, MQTT.
+ * `path`: where it asked. Throws `invalid-input` where none is configured.
+ */
+export function pickAsked(
+  connectors: readonly ConnectorAddress[],
+  deviceUuid: string,
+  asked: AskedProtocol | undefined,
+  path = '/protocol',
+): ConnectorAddress {
+  const wantsHttp = asked === 'http';
+  const suited = connectors.filter(({ protocol }) => overHttp.includes(protocol) === wantsHttp);
+  if (suited.length > 0) return pickConnector(suited, deviceUuid);
+  if (asked === undefined) return pickConnector(connectors, deviceUuid);
+  const message = `no connector for ${asked} is configured here`;
+  throw new DomainError('invalid-input', 'The device cannot be given such a connector.', {
+    problems: [{ path, message }],
+  });
+}
+
+function scoreOf(connectorId: number, deviceUuid: string): bigint {
+  return createHash('sha256').update(`${connectorId}:${deviceUuid}`).digest().readBigUInt64BE();
+}
+
+export const deviceToken = z.string().meta({
+  description: 'The password of the device at its connector; its user name is its uuid.',
+});
+
+/** Specification section 2.4: the answer of Register Device. */
+export const Registration = z.object({
+  connectorId: z.int(),
+  connectorName: z.string(),
+  protocol: z.string().meta({ example: 'mqtt' }),
+  host: z.string(),
+  port: z.int(),
+  deviceAuthUuid: deviceUuid,
+  deviceAuthToken: deviceToken,
+  timestamp,
+  warnings: SomeWarnings,
+});
+export type Registration = z.infer<typeof Registration>;
+
+/** The body of POST /v2/devices: how the device describes itself, what it speaks, and its labels. */
+export const NewRegistration = Configuration.safeExtend({
+  protocol: AskedProtocol.optional().meta({
+    description:
+      'What the device speaks: the answer names a connector for it. MQTT where it is absent.',
+  }),
+  labels: Labels.default([]).meta({
+    description: 'What it is labelled with from the beginning; not part of its configuration.',
+  }),
+}).meta({ id: 'NewRegistration' });
+
+export type NewRegistration = z.infer<typeof NewRegistration>;
+
+/** The body of POST /v2/devices/batch. */
+export const DeviceBatch = z.object({ devices: z.array(NewRegistration).min(1).max(1_000) });
+
+export const BatchRegistration = z.object({
+  devices: z.array(
+    Registration.omit({ timestamp: true, warnings: true }).meta({ id: 'RegisteredDevice' }),
+  ),
+  timestamp,
+  warnings: SomeWarnings,
+});
+
+export const TokenRotation = z
+  .object({
+    revoke: z.boolean().default(false).meta({
+      description:
+        'The old token opens nothing from now on; otherwise it does until the new one is first used.',
+    }),
+  })
+  .prefault({});
+
+export const RotatedToken = z.object({ deviceAuthToken: deviceToken, timestamp });
+
+/** For the reference: a room with two senses. */
+export const exampleConfiguration: z.input<typeof Configuration> = {
+  device: { name: 'Cold room', swName: 'probe', swVersion: '1.0', hwVersion: 'A', serial: 'CR-1' },
+  module: [
+    {
+      moduleId: 'climate',
+      moduleName: 'Climate',
+      senses: [
+        { sId: '0x01', name: 'Temperature', unit: '°C', decimals: 1, min: -40, max: 85 },
+        { sId: '0x02', name: 'Humidity', unit: '%', decimals: 0, min: 0, max: 100 },
+      ],
+    },
+  ],
+};
+
+export const exampleRegistration: z.input<typeof NewRegistration> = {
+  ...exampleConfiguration,
+  labels: ['cellar'],
+};
 
 /** Specification section 2.4; `ts` is the registration for a device that never reported. */
 const DeviceState = z
@@ -125,3 +274,208 @@ export const DescribedDevice = Configuration.safeExtend({
   timestamp,
 });
 export type DescribedDevice = z.infer<typeof DescribedDevice>;
+
+const sortKeys = ['name', 'lastSeenTs', 'registeredTs'] as const;
+
+const Sort = z
+  .enum([...sortKeys, ...sortKeys.map((key) => `-${key}` as const)])
+  .transform((text) => ({
+    key: text.replace('-', '') as (typeof sortKeys)[number],
+    isDescending: text.startsWith('-'),
+  }))
+  .meta({ description: '`registeredTs` if absent; with `-` before it descending.' });
+
+/** Where a page ends: the sort key as text, and the device. */
+const FleetCursor = z.tuple([cursorText, z.int().min(1)]);
+
+/** What else GET /v2/devices is asked for. Without any of it the answer is that of the specification. */
+export const FleetQuery = z.object({
+  search: z.string().min(1).max(200).optional().meta({
+    description: 'A part of the name or of the serial number, or how the uuid begins.',
+  }),
+  label: labelQuery,
+  online: flagQuery(
+    'Only those that are connected, or those that are not; `presence` tells three kinds apart.',
+  ),
+  presence: z
+    .enum(presences)
+    .optional()
+    .meta({
+      description:
+        'online: connected, or a request of it waits for messages. offline: it speaks MQTT and is not connected. ' +
+        'intermittent: it sends over HTTP, or through a bridge, so that nobody can tell.',
+    }),
+  alarm: z.literal('open').optional().meta({
+    description: 'Only devices with an alarm that is not closed, acknowledged ones too.',
+  }),
+  refused: flagQuery(
+    'Only those whose newest login was refused, or those of which this is not so: see refusedTs.',
+  ),
+  muted: flagQuery('Only those that are muted now, or those that are not.'),
+  state: stateQuery.optional().meta({
+    description: 'Only where the purpose engine is there: puId:stId',
+  }),
+  profile: z.enum(['pending', 'current', 'none']).optional().meta({
+    description: 'pending: one waits for an answer; current: one runs; none: neither.',
+  }),
+  sort: Sort.optional(),
+  counts: flagQuery(
+    'Adds how many devices there are, whatever the filters, and how many match these.',
+  ),
+  // Its default would make a page of what was asked for without any parameter.
+  limit: optionalLimitQuery(1_000, 'At most 1000; 100 if absent.'),
+  cursor: cursorQuery(FleetCursor),
+});
+export type FleetQuery = z.output<typeof FleetQuery>;
+
+/** Which devices an action is for: the filters of the list, in JSON. */
+export const DeviceFilter = z
+  .strictObject(FleetQuery.omit({ limit: true, cursor: true, sort: true, counts: true }).shape)
+  .extend({
+    online: z.boolean().optional(),
+    refused: z.boolean().optional(),
+    muted: z.boolean().optional(),
+  })
+  .meta({
+    id: 'DeviceFilter',
+    description: 'As the list of devices has them; empty: all devices.',
+  });
+export type DeviceFilter = z.output<typeof DeviceFilter>;
+
+/** Devices that are named in one request; a filter finds any number. */
+const mostDevices = 10_000;
+
+const actions = ['label', 'unlabel', 'mute', 'unmute', 'remove'] as const;
+export type ActionName = (typeof actions)[number];
+
+const takesLabels = (action: ActionName) => action === 'label' || action === 'unlabel';
+
+/** The body of POST /v2/devices/actions. */
+export const DeviceAction = z
+  .object({
+    action: z.enum(actions),
+    labels: Labels.min(1).optional().meta({ description: 'Of label and unlabel.' }),
+    untilTs: z.int().min(0).optional().meta({ description: 'Of mute: until when, ms.' }),
+    reason: Text.max(200).optional().meta({ description: 'Of mute: why, for others to see.' }),
+    deviceAuthUuids: z.array(uuidParam).min(1).max(mostDevices).optional(),
+    filter: DeviceFilter.optional(),
+    jobId: uuidParam.optional().meta({
+      description: 'Those of a job that ended within the last hour: to take it back.',
+    }),
+  })
+  .superRefine(({ action, labels, untilTs, reason, ...which }, context) => {
+    const say = (path: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [path], message });
+    if (takesLabels(action) !== (labels !== undefined))
+      say('labels', takesLabels(action) ? 'expected at least one' : `${action} takes none`);
+    if ((action === 'mute') !== (untilTs !== undefined))
+      say('untilTs', action === 'mute' ? 'expected a time' : `${action} takes none`);
+    if (reason !== undefined && action !== 'mute') say('reason', `${action} takes none`);
+    const { deviceAuthUuids, filter, jobId } = which;
+    if ([deviceAuthUuids, filter, jobId].filter((given) => given !== undefined).length !== 1)
+      say('filter', 'expected either deviceAuthUuids or filter, or jobId');
+  });
+export type DeviceAction = z.output<typeof DeviceAction>;
+
+/** What a job is told of it. */
+export type StoredAction = {
+  action: ActionName;
+  labels?: string[];
+  untilTs?: number;
+  reason?: string;
+};
+
+/** The same for a device that does not exist and for one that belongs to somebody else. */
+export function noSuchDevice(): DomainError {
+  return new DomainError('not-found', 'There is no such device.');
+}
+
+/** Why logins of devices are refused. */
+export const refusalReasons = [
+  'wrong-token',
+  'retired-token',
+  'device-removed',
+  'account-disabled',
+  'too-many-connects',
+  'too-many-connections',
+  'foreign-will',
+  'no-client-identifier',
+] as const;
+
+const RefusedLogin = z
+  .object({
+    timestamp: timestamp.meta({ description: 'The newest of them.' }),
+    firstTs: timestamp,
+    count: z.int(),
+    reason: z.string().meta({ examples: [...refusalReasons] }),
+    message: z.string(),
+    address: z.string().optional().meta({
+      description: 'Where it came from; absent where a broker in front did not tell.',
+      example: '192.0.2.7',
+    }),
+  })
+  .meta({ id: 'RefusedLogin' });
+export type RefusedLogin = z.infer<typeof RefusedLogin>;
+
+export const RefusedLoginList = z.object({ refusedLogins: z.array(RefusedLogin), timestamp });
+export type RefusedLoginList = z.infer<typeof RefusedLoginList>;
+
+/** The query and the answer of GET /v2/devices/removed/refused-logins. */
+export const RemovedLoginsQuery = z.object({ limit: limitQuery(1_000) });
+
+export const RemovedLoginList = z.object({
+  refusedLogins: z.array(
+    RefusedLogin.extend({
+      deviceAuthUuid: deviceUuid,
+      name: z.string().optional().meta({
+        description:
+          'What it was called; absent where it was removed by an earlier version of the service.',
+      }),
+      removedTs: timestamp,
+    }).meta({ id: 'RefusedLoginOfRemoved' }),
+  ),
+  timestamp,
+});
+export type RemovedLoginList = z.infer<typeof RemovedLoginList>;
+
+export const RejectionsQuery = z.object({ limit: limitQuery(1_000) });
+
+export const RejectionList = z.object({
+  rejections: z.array(
+    z
+      .object({
+        timestamp,
+        topic: z.string(),
+        reason: z.string(),
+        message: z.string(),
+        path: z.string().optional(),
+        more: z.int().optional().meta({
+          description:
+            'It stands for so many of the same message, or of the same minute, which are not kept one by one.',
+        }),
+        details: z
+          .object({
+            sId: z.string().optional(),
+            val: z.number().optional(),
+            min: z.number().optional(),
+            max: z.number().optional(),
+            ts: timestamp.optional(),
+            maxAheadMs: z.int().optional(),
+            maxAgeMs: z.int().optional(),
+          })
+          .meta({ id: 'RejectionDetails' })
+          .optional()
+          .meta({
+            description:
+              'The values that `message` names, to say it in another language: `min` and `max` as they were then.',
+          }),
+        payload: z.string().meta({
+          description:
+            'The first KiB of what was sent; all of it, once a message, where the database refused an item.',
+        }),
+      })
+      .meta({ id: 'Rejection' }),
+  ),
+  timestamp,
+});
+export type RejectionList = z.infer<typeof RejectionList>;

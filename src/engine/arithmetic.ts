@@ -1,4 +1,107 @@
-import type { Position } from '../contract/measurement.ts';
+import type { Position } from '../contract/values.ts';
+
+/** Outcomes in a word: what is shifted stays one of V8's small integers, and makes five characters of base64. */
+export const wordBits = 30;
+
+/** All bits of a word. */
+export const wordMask = 2 ** wordBits - 1;
+
+/** Room for so many outcomes, none of which agreed. */
+export function noWords(windowLength: number): number[] {
+  const words: number[] = [];
+  for (let room = 0; room < windowLength; room += wordBits) words.push(0);
+  return words;
+}
+
+/** The words of a window in which the outcome of that age (the newest has 0) agreed. */
+export function wordsOfWindow(windowLength: number, agreed: (age: number) => boolean): number[] {
+  const words = noWords(windowLength);
+  for (let age = 0; age < windowLength; age++) {
+    if (!agreed(age)) continue;
+    const index = Math.floor(age / wordBits);
+    words[index] = (words[index] ?? 0) | (1 << (age % wordBits));
+  }
+  return words;
+}
+
+/** The oldest 30 outcomes that a long window has room for. */
+export function lastWord(words: number[], windowLength: number): number {
+  const youngest = windowLength - wordBits;
+  const [index, from] = [Math.floor(youngest / wordBits), youngest % wordBits];
+  const [word, older] = [words[index] ?? 0, words[index + 1] ?? 0];
+  return (word >> from) | ((older << (wordBits - from)) & wordMask);
+}
+
+/** How many bits are set: in pairs, then fours, then bytes, and all bytes summed up in the highest one. */
+export function countOnes(word: number): number {
+  const pairs = word - ((word >>> 1) & 0x55555555);
+  const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
+  return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
+}
+
+/** What is compared of a window of time; `ms` of it. */
+export type Over = { ms: number; stat: 'avg' | 'sum' | 'delta' };
+
+/** The values of one part of a window; `at`: its number since the Unix epoch. */
+type Bin = { at: number; sum: number; count: number; first: number; last: number };
+
+/** The values of the last 12 parts, oldest first. `sinceT`: when the first value was taken that the cause evaluated. */
+export type Bins = { sinceT: number; list: readonly Bin[] };
+
+const binCount = 12;
+
+/** With one value more, which is not taken before the ones that are there. */
+export function addToBins(bins: Bins | null, { ms }: Over, t: number, val: number): Bins {
+  const at = Math.floor(t / Math.ceil(ms / binCount));
+  const list = (bins?.list ?? []).filter((bin) => bin.at > at - binCount);
+  const last = list.at(-1);
+  if (last?.at === at) {
+    const sum = finite(last.sum + val);
+    list[list.length - 1] = { ...last, sum, count: last.count + 1, last: val };
+  } else {
+    list.push({ at, sum: val, count: 1, first: val, last: val });
+  }
+  return { sinceT: bins?.sinceT ?? t, list };
+}
+
+/** The statistic of what they hold at `t`; null before half of the window's time has passed. */
+export function statisticOf({ sinceT, list }: Bins, { ms, stat }: Over, t: number): number | null {
+  if (t - sinceT < ms / 2) return null;
+  if (stat === 'delta') return finite((list.at(-1)?.last ?? 0) - (list[0]?.first ?? 0));
+  let [sum, count] = [0, 0];
+  // Oldest first: sums of floating-point numbers depend on the order.
+  for (const bin of list) {
+    sum = finite(sum + bin.sum);
+    count += bin.count;
+  }
+  return stat === 'sum' ? sum : sum / count;
+}
+
+/** The nearest number that JSON can hold: it has no infinity. */
+export function finite(number: number): number {
+  return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, number));
+}
+
+/**
+ * Rounds to `decimals` places, half away from zero, as the shortest decimal text of the number
+ * reads: 2.55 gives 2.6, although the nearest double is a little less than 2.55.
+ */
+export function roundDecimal(value: number, decimals: number): number {
+  if (Number.isInteger(value)) return value;
+  const [mantissa = '', exponent = '0'] = String(Math.abs(value)).split('e');
+  const [whole = '', fraction = ''] = mantissa.split('.');
+  const digits = whole + fraction;
+  const places = fraction.length - Number(exponent);
+  if (places <= decimals) return value;
+  const kept = digits.length - (places - decimals);
+  if (kept < 0) return 0;
+  const up = digits.charCodeAt(kept) >= fiveCode ? 1n : 0n;
+  const rounded = Number(`${BigInt(digits.slice(0, kept) || '0') + up}e-${decimals}`);
+  if (rounded === 0) return 0;
+  return value < 0 ? -rounded : rounded;
+}
+
+const fiveCode = '5'.charCodeAt(0);
 
 type Point = { x: number; y: number };
 

@@ -1,23 +1,28 @@
-import { collect, isComplete, isSpent } from './collect-evidence.ts';
-import { collectTimed, timeOf } from './collect-timed.ts';
-import type { Profile } from './compile.ts';
-import type { CauseReader } from './readers.ts';
-import type { LiveEvent } from './compile-event.ts';
-import type { Draft } from './draft.ts';
 import type { EventName } from '../contract/event.ts';
-import type { Measurement } from '../contract/measurement.ts';
-import { costOfFiring, fire, leadOn } from './fire.ts';
-import type { GivenValue } from './given.ts';
-import { leave } from './leave.ts';
-import { LiveEvidence } from './live-evidence.ts';
-import type { Listening } from './listening.ts';
-import type { Evaluated, Moment } from './outcome.ts';
-import { ageOf } from './run.ts';
-import { deferInto, type Deferred } from './evidence.ts';
-import type { Runtime } from './runtime.ts';
-import { storable } from './last-seen.ts';
-import { noTicks, Ticker } from './ticker.ts';
-import { agreedOnce } from './window.ts';
+import type { Measurement } from '../contract/values.ts';
+import type { CauseReader, Evaluated, LiveEvent, Moment, Profile, Timed } from './compile.ts';
+import {
+  collect,
+  deferInto,
+  type Deferred,
+  isComplete,
+  isSpent,
+  LiveEvidence,
+} from './evidence.ts';
+import { costOfFiring, fire, leadOn, leave } from './fire.ts';
+import { type Listening, storable } from './last-seen.ts';
+import { ageOf, type CauseTime, type EventEvidence, type Runtime } from './runtime.ts';
+import {
+  collectTimed,
+  dropOld,
+  inOrder,
+  isWaiting,
+  type Tick,
+  ticksOf,
+  timeOf,
+  withTime,
+} from './timed.ts';
+import { agreedOnce, type Draft, type GivenValue } from './window.ts';
 
 const none: CauseReader[] = [];
 /** Mostly none ended: then all outcomes have this one. */
@@ -156,4 +161,160 @@ export class Evaluator {
   #leadsOn(event: LiveEvent, ts: number, outcome: Evaluated): boolean {
     return leadOn(this.#profile, this.#live, event, ts, outcome) !== null;
   }
+}
+
+export const noTicks: Evaluated[] = [];
+/** What a cause of an event that waits takes, beside one that judges: it is looked at, and begun anew after a move. */
+const costOfWaiting = 6;
+const alwaysListening: Listening = { gaps: [] };
+
+/** Runs the ticks of a device, beside the measurements that its evaluator takes. */
+export class Ticker {
+  readonly #profile: Profile;
+  readonly #live: LiveEvidence;
+  readonly #listening: Listening;
+  /** The latest time that it was told of. */
+  #nowTs = -Infinity;
+  /** What it has taken, as of `Evaluator`. */
+  cost = 0;
+
+  constructor(profile: Profile, live: LiveEvidence, listening: Listening = alwaysListening) {
+    this.#profile = profile;
+    this.#live = live;
+    this.#listening = listening;
+  }
+
+  /** Those that are due by then, by when they are due: all, or up to this move of the device. */
+  runUntil(untilTs: number, mostMoves: number): Evaluated[] {
+    const { state, purpose } = this.#live;
+    if (!state?.timed.ticking.length && !purpose?.globalTimed.ticking.length) return noTicks;
+    this.#nowTs = Math.max(this.#nowTs, untilTs);
+    return this.#runAll(() => this.#listWaiting().filter(({ ts }) => ts <= untilTs), mostMoves);
+  }
+
+  /** Those that a measurement of that sense forces. They arrive with it. */
+  runForcedBy(sId: string, { t, arrivedTs }: Moment): Evaluated[] {
+    const { state, purpose } = this.#live;
+    if (!state?.timed.withRuns.has(sId) && !purpose?.globalTimed.withRuns.has(sId)) return noTicks;
+    return this.#runAll(() =>
+      this.#listOf(({ withRuns }) => withRuns.get(sId) ?? [])
+        .filter(({ event: { causes }, index, t: completeT }) => {
+          const cause = causes[index];
+          return cause?.sId === sId && cause.time?.forMs !== null && completeT < t;
+        })
+        .map((tick) => ({ ...tick, ts: arrivedTs })),
+    );
+  }
+
+  /** When the next one is due; null: nothing waits. */
+  nextDueTs(): number | null {
+    let next: number | null = null;
+    for (const { ts } of this.#listWaiting()) if (next === null || ts < next) next = ts;
+    return next;
+  }
+
+  #listWaiting(): Tick[] {
+    return this.#listOf(({ ticking }) => ticking);
+  }
+
+  /** In the order in which events and causes are tried. */
+  #listOf(eventsOf: (timed: Timed) => LiveEvent[]): Tick[] {
+    const { state, purpose, place } = this.#live;
+    const own = state ? eventsOf(state.timed) : [];
+    const global = purpose ? eventsOf(purpose.globalTimed) : [];
+    const known = { listening: this.#listening, nowTs: this.#nowTs };
+    const elsewhere = global.filter(({ stId }) => stId !== place.stId);
+    return [...own, ...elsewhere].flatMap((event) => {
+      this.cost += costOfWaiting * event.causes.length;
+      return ticksOf(event, this.#live.draftOf(event).get(event.index), known);
+    });
+  }
+
+  /** A move ends the evidence of what waited, and begins other. */
+  #runAll(list: () => Tick[], mostMoves = Infinity): Evaluated[] {
+    const all: Evaluated[] = [];
+    let hasMoved = true;
+    for (let moves = 0; hasMoved && moves < mostMoves; moves += 1) {
+      hasMoved = false;
+      for (const tick of inOrder(list())) {
+        if (!isWaiting(tick, this.#live.draftOf(tick.event).get(tick.event.index))) continue;
+        const outcome = this.#run(tick);
+        if (outcome.firings.length > 0) all.push(outcome);
+        hasMoved = outcome.transition !== undefined;
+        if (hasMoved) break;
+      }
+    }
+    return all;
+  }
+
+  #run(tick: Tick): Evaluated {
+    const { event, ts: arrivedTs } = tick;
+    const live = this.#live;
+    const outcome: Evaluated = { firings: [], ended: [], arrivedTs };
+    const { evidence, ageMs } = runTick(tick, live.draftOf(event));
+    if (!isComplete(event, evidence)) return outcome;
+    this.cost += costOfFiring * (1 + event.causes.length);
+    const { ts, nowTs } = firingTime(tick, evidence);
+    fire(this.#profile, live, event, evidence, { ts, nowTs, ageMs, isGiven: true }, outcome);
+    const target = leadOn(this.#profile, live, event, ts, outcome);
+    if (target) live.enter(target.place, target.entersPurpose, arrivedTs);
+    return outcome;
+  }
+}
+
+/**
+ * A cause comes to hold by its tick, unless what it held for has become too old by then. Gives what its event has
+ * then, which is the draft's own, and how old the newest measurement of the cause was at its arrival.
+ */
+export function runTick(
+  { event, index, t }: Tick,
+  draft: Draft,
+): { evidence: EventEvidence; ageMs: number } {
+  const own = draft.open(event);
+  dropOld(event, draft, own, t);
+  const { newestT = null, causes = [] } = own.time ?? {};
+  const completed = causes.map((time, at) => (at === index && time ? complete(time, t) : time));
+  const evidence = withTime(event, own, { newestT, causes: completed });
+  return { evidence, ageMs: causes[index]?.run?.newestAgeMs ?? 0 };
+}
+
+function complete(time: CauseTime, t: number): CauseTime {
+  if (time.run) return { ...time, run: { ...time.run, isComplete: true } };
+  return time.silence ? { ...time, silence: { ...time.silence, completeTs: t } } : time;
+}
+
+/**
+ * The time of a firing by a tick: when it was complete, or when the newest measurement that agreed was taken, if later; and
+ * when it fires by the service's clock. A silence has one time for both, when it was complete.
+ */
+export function firingTime(
+  { event, index, t, ts: dueTs }: Tick,
+  { causes, time }: EventEvidence,
+): { ts: number; nowTs: number } {
+  if (hasSilence(event, index)) return { ts: t, nowTs: t };
+  const agreed = causes.map((collected, at) =>
+    collected?.agreed ? (time?.causes[at]?.agreedT ?? t) : t,
+  );
+  return { ts: Math.max(t, ...agreed), nowTs: dueTs };
+}
+
+const hasSilence = ({ causes }: LiveEvent, index: number) =>
+  (causes[index]?.time?.noneForMs ?? null) !== null;
+
+/** `runtime` is the object that was given where the evidence did not change. */
+export type Evaluation = { runtime: Runtime } & Evaluated;
+
+/**
+ * Evaluates one measurement that was not evaluated before (`newestAfter`), and none of the ticks before it: a pure
+ * function of its arguments, none of which it changes. Several of one device are cheaper in one go: `Evaluator`.
+ */
+export function evaluate(
+  profile: Profile,
+  runtime: Runtime,
+  measurement: Measurement,
+  moment: Moment = { t: measurement.ts, arrivedTs: measurement.ts },
+): Evaluation {
+  const evaluator = new Evaluator(profile, runtime);
+  const outcome = evaluator.measure(measurement, moment, true);
+  return { runtime: evaluator.end(), ...outcome };
 }

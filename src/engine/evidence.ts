@@ -1,11 +1,280 @@
-import { collectDeferred } from './collect-deferred.ts';
-import { collect } from './collect-evidence.ts';
-import type { CompiledCause } from './compile-cause.ts';
-import type { Draft } from './draft.ts';
-import type { GivenValue } from './given.ts';
-import type { CauseReader } from './readers.ts';
-import type { CauseEvidence } from './runtime.ts';
-import { agreesWithLimits } from './thresholds.ts';
+import type { Measurement, Place } from '../contract/values.ts';
+import { wordBits } from './arithmetic.ts';
+import type {
+  CauseReader,
+  CompiledCause,
+  CompiledPurpose,
+  CompiledState,
+  Evaluated,
+  LiveEvent,
+  Profile,
+} from './compile.ts';
+import {
+  type CauseEvidence,
+  enteredPurpose,
+  enteredState,
+  type EventEvidence,
+  type Evidence,
+  noEvidence,
+  type Runtime,
+} from './runtime.ts';
+import { agreesWithLimits, judge } from './thresholds.ts';
+import { leftAtReentry, usedUp, withTime } from './timed.ts';
+import {
+  addOutcome,
+  addOutcomes,
+  disagreedOnce,
+  Draft,
+  emptyWindow,
+  endsEpisode,
+  type GivenValue,
+  isAllDisagreed,
+} from './window.ts';
+
+/** Where a device stands, and what the live events have collected, while it is worked on. */
+export class LiveEvidence {
+  readonly #profile: Profile;
+  readonly #base: Runtime;
+  place: Place;
+  purpose: CompiledPurpose | undefined;
+  state: CompiledState | undefined;
+  local: Draft;
+  global: Draft;
+  /** Events whose episodes have ended, until that is told. */
+  readonly ended: LiveEvent[] = [];
+  readonly localDeferred: Deferred = new Map();
+  readonly globalDeferred: Deferred = new Map();
+
+  constructor(profile: Profile, runtime: Runtime) {
+    this.#profile = profile;
+    this.#base = runtime;
+    this.place = runtime;
+    this.purpose = profile.purposes.get(runtime.puId);
+    this.state = this.purpose?.states.get(runtime.stId);
+    this.local = new Draft(runtime.local, this.ended);
+    this.global = new Draft(runtime.global, this.ended);
+  }
+
+  draftOf({ isGlobal }: LiveEvent): Draft {
+    return isGlobal ? this.global : this.local;
+  }
+
+  /** Global states' numbers are collected. Which of their events are offered one depends on the state. */
+  endGlobalDeferred(): void {
+    for (const deferred of this.globalDeferred.values()) deferred.end(this.global);
+    this.globalDeferred.clear();
+  }
+
+  /**
+   * A firing moves the device. `namesPurpose`: its action has a `gotoPuId`; what global states have collected is
+   * then emptied, also where it is that of the current purpose.
+   */
+  enter(place: Place, namesPurpose: boolean, arrivedTs: number): void {
+    const from = this.place;
+    const isSamePurpose = place.puId === from.puId;
+    const staysInState = isSamePurpose && place.stId === from.stId;
+    this.place = place;
+    this.purpose = this.#profile.purposes.get(place.puId);
+    this.state = this.purpose?.states.get(place.stId);
+    this.local = new Draft(
+      staysInState
+        ? anew(this.state?.staying ?? [], this.local)
+        : enteredState(this.state, arrivedTs),
+      this.ended,
+    );
+    this.localDeferred.clear();
+    if (!namesPurpose) this.endGlobalDeferred();
+    this.globalDeferred.clear();
+    if (!namesPurpose) return;
+    this.global = new Draft(
+      isSamePurpose
+        ? anew(this.purpose?.globalStaying ?? [], this.global)
+        : enteredPurpose(this.purpose, arrivedTs),
+      this.ended,
+    );
+  }
+
+  /** Says which episodes have ended. */
+  tellEnded(outcome: Evaluated): void {
+    const { puId } = this.place;
+    outcome.ended = this.ended.splice(0).map(({ stId, evId }) => ({ puId, stId, evId }));
+  }
+
+  /** The very object it began with, if that is as it was. */
+  end(): Runtime {
+    for (const deferred of this.localDeferred.values()) deferred.end(this.local);
+    for (const deferred of this.globalDeferred.values()) deferred.end(this.global);
+    const [local, global] = [this.local.end(), this.global.end()];
+    const base = this.#base;
+    if (this.place === base && local === base.local && global === base.global) return base;
+    const { puId, stId } = this.place;
+    return { puId, stId, local, global };
+  }
+}
+
+/** What outlasts that a state is entered again, or the purpose: of these events only. */
+function anew(staying: LiveEvent[], draft: Draft): Evidence {
+  let evidence: (EventEvidence | null)[] | null = null;
+  for (const event of staying) {
+    const before = draft.get(event.index);
+    const left = before && leftAtReentry(event, before);
+    if (!left) continue;
+    evidence ??= [];
+    while (evidence.length < event.index) evidence.push(null);
+    evidence[event.index] = left;
+  }
+  return evidence ?? noEvidence;
+}
+
+/**
+ * Adds a measurement to what the reading causes of an event have collected; `once` is what it makes of a window
+ * of one where it agrees (`agreedOnce`). Gives what the event has then, or null where that is as it was: none
+ * of them evaluates such a value, or it says what the ones before said. `isLeaving`: it is shown only as a
+ * disagreement, and causes that it agrees with do not take it.
+ */
+export function collect(
+  { event, causes: indexes, limits }: CauseReader,
+  draft: Draft,
+  val: Measurement['val'],
+  once: CauseEvidence,
+  isLeaving: boolean,
+): EventEvidence | null {
+  const base = draft.baseOf(event.index);
+  let before = draft.get(event.index);
+  const isInEpisode = before !== null && before.isInEpisode;
+  let own: EventEvidence | null = null;
+  let ended = false;
+  for (let at = 0; at < indexes.length; at++) {
+    const index = indexes[at] as number;
+    const cause = event.causes[index] as CompiledCause;
+    const collected = before?.causes[index] ?? null;
+    const agrees =
+      limits && typeof val === 'number'
+        ? agreesWithLimits(limits, at, val)
+        : judge(cause, val, collected?.baseline);
+    if (agrees === null || (agrees && isLeaving)) continue;
+    // In an episode no window is full of outcomes that disagreed.
+    if (!agrees && (collected === disagreedOnce || isAsBefore(collected, cause, val))) continue;
+    before = own ??= draft.open(event);
+    if (isInEpisode && endsEpisode(draft, event, own, index, agrees)) ended = true;
+    if (cause.isSingle) {
+      own.holding += (agrees ? 1 : 0) - (collected?.matched ?? 0);
+      own.causes[index] = agrees ? once : disagreedOnce;
+    } else {
+      const isOwn = collected !== null && collected !== base?.causes[index];
+      const window = isOwn ? collected : draft.openCause(event, own, index);
+      own.holding += collectMore(cause, window, val, agrees, once);
+    }
+  }
+  if (own && ended) draft.endEpisode(event, own);
+  return own;
+}
+
+/** Whether a measurement that disagrees leaves a cause with what it has. */
+function isAsBefore(
+  collected: CauseEvidence | null,
+  cause: CompiledCause,
+  val: Measurement['val'],
+): boolean {
+  return collected !== null && !beginsAt(val, cause, collected) && isAllDisagreed(collected, cause);
+}
+
+/** By how much the number of causes that hold changes. */
+function collectMore(
+  cause: CompiledCause,
+  window: CauseEvidence,
+  val: Measurement['val'],
+  agrees: boolean,
+  { agreed }: CauseEvidence,
+): -1 | 0 | 1 {
+  const held = window.matched >= cause.needed;
+  if (typeof val === 'number' && beginsAt(val, cause, window)) window.baseline = val + 0;
+  addOutcome(window, cause, agrees ? agreed : undefined);
+  const holds = window.matched >= cause.needed;
+  if (holds === held) return 0;
+  return holds ? 1 : -1;
+}
+
+/** Whether a measurement fires an event that is spent at once (`isSpentAtOnce`): nothing is collected for it. */
+export function isSpent({ event }: CauseReader, draft: Draft, val: Measurement['val']): boolean {
+  if (draft.get(event.index) !== null) return false;
+  for (const cause of event.causes) if (judge(cause, val, undefined) !== true) return false;
+  return true;
+}
+
+/** Whether this is the first value that a relative cause evaluates. */
+function beginsAt(
+  val: Measurement['val'],
+  { relative }: CompiledCause,
+  { baseline }: CauseEvidence,
+) {
+  return relative && baseline === undefined && typeof val === 'number';
+}
+
+/** Whether every cause of the event holds. An event without causes never does. */
+export function isComplete({ causes }: LiveEvent, { holding }: EventEvidence): boolean {
+  return causes.length > 0 && holding === causes.length;
+}
+
+/** What is left after a firing: empty windows, the baselines, what members of time keep, and that an episode has begun. */
+export function useUp(event: LiveEvent, evidence: EventEvidence): EventEvidence | null {
+  const { hasEpisodes: isInEpisode, isTimed } = event;
+  const { lately } = evidence;
+  let isEmpty = !isInEpisode && !isTimed;
+  const causes = evidence.causes.map((collected) => {
+    if (collected?.baseline === undefined) return null;
+    isEmpty = false;
+    return emptyWindow(collected.baseline);
+  });
+  if (isEmpty) return null;
+  const used: EventEvidence = { causes, holding: 0, isInEpisode, lately, time: null };
+  return evidence.time ? withTime(event, used, usedUp(evidence.time)) : used;
+}
+
+/** What `collect` does with each of these numbers, none of which completes the event. */
+export function collectDeferred(
+  { event, causes: indexes, limits }: CauseReader,
+  draft: Draft,
+  vals: number[],
+  onces: CauseEvidence[],
+  from: number,
+  end: number,
+): void {
+  if (!limits) return;
+  let own: EventEvidence | null = null;
+  for (let at = 0; at < indexes.length; at++) {
+    const index = indexes[at] as number;
+    const cause = event.causes[index] as CompiledCause;
+    const above = limits[3 * at] as number;
+    const below = limits[3 * at + 1] as number;
+    const meets = limits[3 * at + 2] === 1 ? 0 : 1;
+    const before = (own ?? draft.get(event.index))?.causes[index] ?? null;
+    const held = (before?.matched ?? 0) >= cause.needed;
+    let window: CauseEvidence | null = null;
+    for (let first = from; first < end;) {
+      const room = wordBits - (((window ?? before)?.ahead ?? 0) % wordBits);
+      const next = Math.min(end, first + room);
+      let outcomes = 0;
+      for (let n = first; n < next; n++) {
+        const val = vals[n] as number;
+        outcomes = (outcomes << 1) | (val > above && val < below ? meets : 1 - meets);
+      }
+      const count = next - first;
+      first = next;
+      if (!window) {
+        if (outcomes === 0 && before && isAllDisagreed(before, cause)) continue;
+        own ??= draft.open(event);
+        window = draft.openCause(event, own, index);
+      }
+      // The newest one that agreed is the lowest bit.
+      const newest = outcomes === 0 ? undefined : onces[next - 1 - lowestOne(outcomes)]?.agreed;
+      addOutcomes(window, cause, outcomes, count, newest);
+    }
+    if (window && own) own.holding += Number(window.matched >= cause.needed) - Number(held);
+  }
+}
+
+const lowestOne = (bits: number): number => 31 - Math.clz32(bits & -bits);
 
 /** By who reads them: those of the state's own events, or of global ones. */
 export type Deferred = Map<CauseReader[], DeferredNumbers>;

@@ -1,13 +1,148 @@
 import { z } from 'zod';
-import type { LiveEvent } from './compile-event.ts';
-import type { Profile } from './compile.ts';
-import { CauseExplanation, explainCause } from './explain-cause.ts';
-import { explainTime } from './explain-time.ts';
-import type { LastSeen } from './last-seen.ts';
-import type { Listening } from './listening.ts';
-import type { Runtime } from './runtime.ts';
-import { ticksOf } from './ticks.ts';
-import type { KnownListening } from './ticks.ts';
+import { NotNotified } from '../contract/event.ts';
+import { Thresholds } from '../contract/purpose.ts';
+import { lastOf, Position } from '../contract/values.ts';
+import { statisticOf } from './arithmetic.ts';
+import {
+  type CompiledCause,
+  findEvent,
+  type LiveEvent,
+  type Profile,
+  type Tells,
+  type TimeMembers,
+} from './compile.ts';
+import { comparedOf, senseOf } from './fire.ts';
+import type { LastSeen, Listening } from './last-seen.ts';
+import type { Agreed, CauseEvidence, CauseTime, Runtime } from './runtime.ts';
+import { holdsInTime, type KnownListening, type Tick, ticksOf } from './timed.ts';
+
+/** Members of time, as in the purpose, and what has become of them. */
+export const timeMembers = {
+  forMs: z.int().optional(),
+  noneForMs: z.int().optional(),
+  maxAgeMs: z.int().optional(),
+  over: z
+    .object({ ms: z.int(), stat: z.enum(['avg', 'sum', 'delta']) })
+    .meta({ id: 'OverTimeExplanation' })
+    .optional(),
+  /** When the run of `forMs` began, by its measurement, or the silence of `noneForMs`; absent where there is none. */
+  sinceTs: z.int().optional(),
+  /** When it comes to hold, if nothing happens before that. */
+  dueTs: z.int().optional(),
+  /** What `over` compares as of the newest measurement; absent before half of its time has passed: `collectedMs` has. */
+  statistic: z.number().optional(),
+  collectedMs: z.int().optional(),
+};
+
+const TimeExplanation = z.object(timeMembers);
+type TimeExplanation = z.infer<typeof TimeExplanation>;
+
+/** What members of time add to the explanation of a cause; `tick` is the one that it waits for. */
+export function explainTime(
+  { forMs, noneForMs, maxAgeMs, over }: TimeMembers,
+  collected: CauseTime | null,
+  tick: Tick | undefined,
+): TimeExplanation {
+  const sinceTs = collected?.run?.sinceT ?? collected?.silence?.sinceTs;
+  return {
+    ...(forMs === null ? {} : { forMs }),
+    ...(noneForMs === null ? {} : { noneForMs }),
+    ...(maxAgeMs === null ? {} : { maxAgeMs }),
+    ...(over === null ? {} : { over, ...statisticAt(over, collected) }),
+    ...(sinceTs === undefined ? {} : { sinceTs }),
+    ...(tick ? { dueTs: tick.ts } : {}),
+  };
+}
+
+/** As of the newest measurement that the cause has evaluated. */
+function statisticAt(
+  over: NonNullable<TimeMembers['over']>,
+  collected: CauseTime | null,
+): TimeExplanation {
+  const { bins = null, lastT = null } = collected ?? {};
+  if (!bins || lastT === null) return { collectedMs: 0 };
+  const statistic = statisticOf(bins, over, lastT);
+  return statistic === null ? { collectedMs: lastT - bins.sinceT } : { statistic };
+}
+
+/** What a cause of a live event has collected, and what it still lacks. */
+export const CauseExplanation = z.object({
+  sId: z.string(),
+  orderId: z.int(),
+  thresholds: Thresholds,
+  negate: z.boolean(),
+  relative: z.boolean(),
+  decimalAcc: z.int().optional(),
+  /** Relative causes compare with this value; absent before the first measurement. */
+  baseline: z.number().optional(),
+  /** How many of the last `of` measurements agreed; `windowLength` is the most that are looked at. */
+  matched: z.int(),
+  of: z.int(),
+  windowLength: z.int(),
+  needed: z.int(),
+  missing: z.int(),
+  holds: z.boolean(),
+  /** The newest measurement in the window that agreed. */
+  agreed: z
+    .object({
+      val: z.number(),
+      ts: z.int(),
+      compared: z.number().optional(),
+      lat: z.number().optional(),
+      long: z.number().optional(),
+    })
+    .meta({ id: 'AgreedMeasurement' })
+    .optional(),
+  ...timeMembers,
+  /** The sense's newest measurement; older ones, and the same again, are not evaluated. */
+  seen: z
+    .object({ val: z.union([z.number(), Position]), ts: z.int() })
+    .meta({ id: 'SeenMeasurement' })
+    .optional(),
+});
+export type CauseExplanation = z.infer<typeof CauseExplanation>;
+
+/** Without its members of time (`explainTime`). */
+export function explainCause(
+  cause: CompiledCause,
+  collected: CauseEvidence | null,
+  time: CauseTime | null,
+  seen: LastSeen,
+): CauseExplanation {
+  const { sId, orderId, thresholds, negate, relative, decimalAcc, needed, windowLength } = cause;
+  const { matched = 0, of = 0 } = collected ?? {};
+  const newest = Object.hasOwn(seen, sId) ? seen[sId] : undefined;
+  const val = lastOf(newest);
+  return {
+    sId,
+    orderId,
+    thresholds,
+    negate,
+    relative,
+    matched,
+    of,
+    windowLength,
+    needed,
+    // A silence does not count measurements.
+    missing: typeof cause.time?.noneForMs === 'number' ? 0 : Math.max(0, needed - matched),
+    holds: holdsInTime(cause, collected, time),
+    ...(decimalAcc === null ? {} : { decimalAcc }),
+    ...(collected?.baseline === undefined ? {} : { baseline: collected.baseline }),
+    ...(collected?.agreed ? { agreed: agreedOf(cause, collected, collected.agreed, time) } : {}),
+    ...(newest && val !== undefined ? { seen: { val, ts: newest.ts } } : {}),
+  };
+}
+
+function agreedOf(
+  cause: CompiledCause,
+  collected: CauseEvidence,
+  agreed: Agreed,
+  time: CauseTime | null,
+) {
+  const { sId: _sId, ...told } = senseOf(cause, agreed);
+  const compared = time?.compared ?? comparedOf(cause, collected);
+  return compared === undefined ? told : { ...told, compared };
+}
 
 /** A live event. `rung`: people were notified; nobody is again until one of its causes disagrees, or the state is entered anew. */
 export const EventExplanation = z.object({
@@ -70,3 +205,259 @@ function explainEvent(
   });
   return { stId, evId, name, isGlobal, rung: evidence?.isInEpisode ?? false, causes };
 }
+
+/** Where a cause stands, in words: "agrees for 3 of 10 minutes, holds in 6 min 40 s". */
+export function describeCause(cause: CauseExplanation, nowTs: number): string {
+  if (cause.noneForMs !== undefined) return describeSilence(cause, cause.noneForMs, nowTs);
+  const statistic = describeStatistic(cause);
+  if (statistic !== null && cause.statistic === undefined) return statistic;
+  const progress =
+    cause.forMs === undefined ? describeCount(cause) : describeRun(cause, cause.forMs, nowTs);
+  return statistic === null ? progress : `${statistic}: ${progress}`;
+}
+
+function describeSilence(cause: CauseExplanation, ofMs: number, nowTs: number): string {
+  const { sinceTs = nowTs, dueTs, holds } = cause;
+  if (holds) return `silent for ${describeDuration(Math.max(ofMs, nowTs - sinceTs))}, holds`;
+  if (dueTs === undefined) return `waits for ${describeDuration(ofMs)} of silence`;
+  // Not since when: only time counts in which the service listened.
+  const done = describeProgress(ofMs - (dueTs - nowTs), ofMs);
+  return `silent for ${done}, ${describeDue(dueTs, nowTs)}`;
+}
+
+function describeRun(cause: CauseExplanation, ofMs: number, nowTs: number): string {
+  const { sinceTs, dueTs, holds, missing } = cause;
+  if (holds) return `agreed for ${describeDuration(ofMs)}, holds`;
+  // It disagreed, or the event fired: both end a run.
+  if (sinceTs === undefined)
+    return cause.seen ? 'begins with the next measurement that agrees' : 'no measurement yet';
+  const done = `agrees for ${describeProgress(nowTs - sinceTs, ofMs)}`;
+  if (dueTs === undefined) return missing > 0 ? `${done}, ${missingOf(missing)}` : done;
+  return `${done}, ${describeDue(dueTs, nowTs)}`;
+}
+
+function describeDue(dueTs: number, nowTs: number): string {
+  const leftMs = dueTs - nowTs;
+  return leftMs < 1_000 ? 'holds at any moment' : `holds in ${describeDuration(leftMs)}`;
+}
+
+/** The number that `over` compares, or how long it is until there is one; null without `over`. */
+function describeStatistic({ over, statistic, collectedMs = 0 }: CauseExplanation): string | null {
+  if (!over) return null;
+  const what = `${nouns[over.stat]} over ${describeDuration(over.ms)}`;
+  if (statistic !== undefined) return `${what} ${statistic}`;
+  return `${what} is compared after half of that: ${describeProgress(collectedMs, over.ms / 2)}`;
+}
+
+const nouns = { avg: 'average', sum: 'sum', delta: 'change' } as const;
+
+function describeCount(cause: CauseExplanation): string {
+  const { matched, of, needed, missing, holds } = cause;
+  if (holds) return of <= 1 ? 'holds' : `${matched} of the last ${of} agree, holds`;
+  if (needed === 1 || of === 0) return describeNone(cause);
+  return `${matched} of ${needed} measurements agree, ${missingOf(missing)}`;
+}
+
+/** After a firing or an entry what was measured before does not count. */
+function describeNone({ seen, of }: CauseExplanation): string {
+  if (of > 0) return 'does not agree';
+  return seen === undefined ? 'no measurement yet' : 'waits for the next measurement';
+}
+
+const missingOf = (missing: number) => (missing === 1 ? '1 is missing' : `${missing} are missing`);
+
+/** Units of time, longest first. */
+const units = [
+  { ms: 86_400_000, short: 'd', word: 'days' },
+  { ms: 3_600_000, short: 'h', word: 'hours' },
+  { ms: 60_000, short: 'min', word: 'minutes' },
+  { ms: 1_000, short: 's', word: 'seconds' },
+] as const;
+
+/** A duration in at most two units: "4 min 10 s", "2 d 3 h", "0 s". Milliseconds are left out. */
+export function describeDuration(ms: number): string {
+  let rest = Math.max(0, ms);
+  const parts: string[] = [];
+  for (const unit of units) {
+    const count = Math.floor(rest / unit.ms);
+    rest -= count * unit.ms;
+    if (count > 0) parts.push(`${count} ${unit.short}`);
+    // "1 h 5 s" has more detail than anybody needs: two units that follow each other are enough.
+    else if (parts.length > 0) break;
+    if (parts.length === 2) break;
+  }
+  return parts.length === 0 ? '0 s' : parts.join(' ');
+}
+
+// With fewer of a unit nobody sees it move: 180 minutes instead of 3 hours.
+const fewest = 5;
+
+/** How much of a duration has passed, in one unit: "3 of 10 minutes". What has only begun does not count. */
+export function describeProgress(doneMs: number, ofMs: number): string {
+  const fits = ({ ms }: { ms: number }) => ofMs >= fewest * ms && ofMs % ms === 0;
+  const { ms, word } = units.find(fits) ?? units[3];
+  const done = Math.floor(Math.min(Math.max(0, doneMs), ofMs) / ms);
+  return `${done} of ${Math.floor(ofMs / ms)} ${word}`;
+}
+
+/** What is known of an event's alarm, and of what keeps it quiet; without members there is neither. Ms. */
+export const AlarmStanding = z
+  .object({
+    state: z.enum(['open', 'acknowledged']).optional(),
+    told: z.enum(['none', 'queued', 'told', 'withdrawn']).optional(),
+    notNotified: NotNotified.optional(),
+    snoozedUntilTs: z.int().optional(),
+    mutedUntilTs: z.int().optional(),
+  })
+  .meta({ id: 'AlarmStanding' });
+export type AlarmStanding = z.infer<typeof AlarmStanding>;
+
+/** What an event still lacks, and whether people would be told if it fired now. */
+export function describeEvent(
+  event: EventExplanation,
+  tells: Tells,
+  nowTs: number,
+  standing: AlarmStanding = {},
+): string {
+  const telling = describeTelling(tells, event.rung, nowTs, standing);
+  return [describeCauses(event), telling].filter((part) => part !== '').join('; ');
+}
+
+function describeCauses({ causes }: EventExplanation): string {
+  const [cause] = causes;
+  if (!cause) return 'never fires: it has no causes';
+  const holding = causes.filter(({ holds }) => holds).length;
+  if (causes.length === 1) return cause.holds ? 'fires' : 'fires when its cause holds';
+  return `fires when all causes hold, ${holding} of ${causes.length} do`;
+}
+
+function describeTelling(
+  tells: Tells,
+  isInEpisode: boolean,
+  nowTs: number,
+  { state, told, notNotified, snoozedUntilTs = 0, mutedUntilTs = 0 }: AlarmStanding,
+): string {
+  const isOpen = state !== undefined || isInEpisode;
+  if (tells === 'nobody') return '';
+  if (tells === 'silent-alarm')
+    return isOpen ? 'its alarm is open' : 'opens an alarm, tells nobody';
+  if (mutedUntilTs > nowTs)
+    return `would ring, but the device is muted until ${describeInstant(mutedUntilTs)}`;
+  if (tells === 'notice') return 'people are told each time';
+  if (snoozedUntilTs > nowTs)
+    return `would ring, but snoozed until ${describeInstant(snoozedUntilTs)}`;
+  if (state === 'acknowledged') return 'its alarm is acknowledged: nobody is told again';
+  if (!isOpen) return 'rings then';
+  if (state === undefined || told === 'told' || told === 'queued')
+    return 'its alarm is open, and people were told';
+  const why = notNotified === undefined ? '' : ` (${notNotified})`;
+  return `its alarm is open, and nobody was told${why}`;
+}
+
+/** Measurements of a sense that came too late, since the last that did not: how many, and what they are older than. */
+const LateSense = z.object({ count: z.int(), newestTs: z.int() }).meta({ id: 'LateSense' });
+type LateSense = z.infer<typeof LateSense>;
+
+/** A sense whose newest measurement has a time that had not come yet when it arrived. */
+const AheadSense = z.object({ newestTs: z.int() }).meta({ id: 'AheadSense' });
+type AheadSense = z.infer<typeof AheadSense>;
+
+const text = z.string().meta({ description: 'The same in words.' });
+
+/** An explanation with words beside the numbers. */
+export const Description = Explanation.extend({
+  events: z.array(
+    EventExplanation.extend({
+      text,
+      tells: z.enum(['nobody', 'notice', 'alarm', 'silent-alarm']).meta({
+        description: 'Whom a firing concerns.',
+      }),
+      alarm: AlarmStanding.optional(),
+      causes: z.array(
+        CauseExplanation.extend({
+          text,
+          late: LateSense.optional(),
+          ahead: AheadSense.optional(),
+        }).meta({ id: 'CauseExplanation' }),
+      ),
+    }).meta({ id: 'EventExplanation' }),
+  ),
+  clockAheadTs: z.int().optional().meta({
+    description: 'When the device was last told that a time of its measurements had not come yet.',
+  }),
+  clockBackTs: z.int().optional().meta({
+    description: 'When it was last told that its clock was set back.',
+  }),
+}).meta({ id: 'Explanation' });
+export type Description = z.infer<typeof Description>;
+
+/** What stands outside the engine; absent where it is not known. */
+export type AroundEvaluation = {
+  nowTs: number;
+  /** By "puId/stId/evId". */
+  alarms?: ReadonlyMap<string, AlarmStanding> | undefined;
+  /** Until then all events of the device are quiet. */
+  mutedUntilTs?: number | undefined;
+  /** By sense. */
+  late?: ReadonlyMap<string, LateSense> | undefined;
+  ahead?: ReadonlyMap<string, AheadSense> | undefined;
+  /** When the device was last told that its clock is ahead, or was set back (ms). */
+  clockAheadTs?: number | undefined;
+  clockBackTs?: number | undefined;
+};
+
+/** Puts an explanation into words: what each cause waits for, and whether people would be told. */
+export function describeEvaluation(
+  profile: Profile,
+  { events, ...rest }: Explanation,
+  around: AroundEvaluation,
+): Description {
+  const { nowTs, alarms, mutedUntilTs, clockAheadTs, clockBackTs } = around;
+  const { puId } = rest;
+  return {
+    ...rest,
+    ...(clockAheadTs === undefined ? {} : { clockAheadTs }),
+    ...(clockBackTs === undefined ? {} : { clockBackTs }),
+    events: events.map((event) => {
+      const { stId, evId } = event;
+      const tells = findEvent(profile, { puId, stId }, evId)?.tells ?? 'nobody';
+      const known = alarms?.get(`${puId}/${stId}/${evId}`);
+      const alarm = mutedUntilTs === undefined ? known : { ...known, mutedUntilTs };
+      const causes = event.causes.map((cause) => describeWithClock(cause, around));
+      const words = describeEvent(event, tells, nowTs, alarm);
+      return { ...event, text: words, tells, ...(alarm && { alarm }), causes };
+    }),
+  };
+}
+
+/** What is wrong with the times of its sense comes behind what the cause waits for. */
+function describeWithClock(
+  cause: CauseExplanation,
+  { nowTs, late: lateSenses, ahead: aheadSenses }: AroundEvaluation,
+): Description['events'][number]['causes'][number] {
+  const late = lateSenses?.get(cause.sId);
+  const isLate = late !== undefined && late.count > 0;
+  const ahead = aheadSenses?.get(cause.sId);
+  const words = [
+    describeCause(cause, nowTs),
+    ...(isLate ? [describeLate(late)] : []),
+    ...(ahead ? [`its clock is ahead: the newest is of ${describeInstant(ahead.newestTs)}`] : []),
+  ];
+  return { ...cause, text: words.join('; '), ...(isLate && { late }), ...(ahead && { ahead }) };
+}
+
+function describeLate({ count, newestTs }: LateSense): string {
+  const newest = `older than the newest, of ${describeInstant(newestTs)}`;
+  return count === 1
+    ? `the last one came too late: it is ${newest}`
+    : `the last ${count} came too late: they are ${newest}`;
+}
+
+const format = new Intl.DateTimeFormat('sv-SE', {
+  timeZone: 'UTC',
+  dateStyle: 'short',
+  timeStyle: 'medium',
+});
+
+/** "2026-11-23 12:00:00 UTC": for whoever asks by a program, in the time zone of none of them. */
+export const describeInstant = (ts: number): string => `${format.format(ts)} UTC`;

@@ -1,4 +1,13 @@
-import type { Measurement } from '../contract/measurement.ts';
+import type { Measurement } from '../contract/values.ts';
+import {
+  type CompiledPurpose,
+  type CompiledState,
+  type LiveEvent,
+  type Profile,
+  readersOf,
+  timedOf,
+} from './compile.ts';
+import type { Runtime } from './runtime.ts';
 
 /**
  * The newest time of a sense, and the values it has then, the first of them first: up to `maxValues`. `last`: the last of
@@ -48,4 +57,120 @@ function isSame(one: Measurement['val'], other: Measurement['val']): boolean {
 /** As JSON gives it back: no negative zero, nothing beside latitude and longitude. */
 export function storable(val: Measurement['val']): Measurement['val'] {
   return typeof val === 'number' ? val + 0 : { lat: val.lat + 0, long: val.long + 0 };
+}
+
+const known = new WeakMap<Profile['purposes'], Profile['purposes'] | null>();
+
+/**
+ * What the service evaluates of a profile that the device evaluates itself: events all of whose causes are
+ * silences, which no device can report. They move nothing. Null where there are none. A runtime of one is a
+ * runtime of the other.
+ */
+export function watchedOf(profile: Profile): Profile | null {
+  if (!profile.isTimed) return null;
+  let purposes = known.get(profile.purposes);
+  if (purposes === undefined) {
+    purposes = watchedPurposes(profile.purposes);
+    known.set(profile.purposes, purposes);
+  }
+  return purposes && { ...profile, purposes };
+}
+
+function watchedPurposes(purposes: Profile['purposes']): Profile['purposes'] | null {
+  const watched = new Map([...purposes].map(([puId, purpose]) => [puId, watchedPurpose(purpose)]));
+  const isAny = [...watched.values()].some(({ states }) =>
+    [...states.values()].some(({ events }) => events.length > 0),
+  );
+  return isAny ? watched : null;
+}
+
+function watchedPurpose(purpose: CompiledPurpose): CompiledPurpose {
+  const states = new Map(
+    [...purpose.states].map(([stId, state]) => [stId, watchedState(state)] as const),
+  );
+  const globalEvents = watchedEvents(purpose.globalEvents);
+  return {
+    ...purpose,
+    states,
+    globalEvents,
+    globalReaders: readersOf(globalEvents),
+    globalTimed: timedOf(globalEvents),
+    globalStaying: globalEvents,
+  };
+}
+
+function watchedState(state: CompiledState): CompiledState {
+  const events = watchedEvents(state.events);
+  const staying = state.isGlobal ? [] : events;
+  return { ...state, events, readers: readersOf(events), timed: timedOf(events), staying };
+}
+
+function watchedEvents(events: LiveEvent[]): LiveEvent[] {
+  const isSilence = ({ causes }: LiveEvent) =>
+    causes.length > 0 && causes.every(({ time }) => time?.noneForMs);
+  return events.filter(isSilence).map((event) => ({ ...event, target: null }));
+}
+
+/** When the device's connector did not listen, ascending; `toTs` null while it lasts. Absent: it always did. */
+export type Listening = { gaps: readonly Gap[] };
+
+type Gap = { fromTs: number; toTs: number | null };
+
+/** A connector that says nothing for so long may still listen, ms: a gap is longer. */
+export const unnoticedGapMs = 15_000;
+
+/** How long a connector listens again before ticks run, ms: what devices have kept meanwhile comes in first. */
+export const pauseMs = 300_000;
+
+/**
+ * Gaps that ended before this time make no difference to when the ticks of this evidence run; null: none does, there is
+ * no such tick.
+ */
+export function listenedSince({ local, global }: Pick<Runtime, 'local' | 'global'>): number | null {
+  const times = [...local, ...global].flatMap((evidence) =>
+    (evidence?.time?.causes ?? []).flatMap((cause) => [
+      cause?.run?.due?.ts ?? [],
+      cause?.silence?.sinceTs ?? [],
+    ]),
+  );
+  const earliest = times.flat().reduce((least, ts) => Math.min(least, ts), Infinity);
+  return earliest === Infinity ? null : earliest - pauseMs;
+}
+
+/** When so much time was listened to since then. A gap that lasts goes on until `nowTs` at least. */
+export function afterListening(
+  sinceTs: number,
+  ms: number,
+  { gaps }: Listening,
+  nowTs: number,
+): number {
+  let [at, left] = [sinceTs, ms];
+  for (const gap of gaps) {
+    const until = endOf(gap, nowTs);
+    if (until <= at) continue;
+    const listened = Math.max(0, gap.fromTs - at);
+    if (listened >= left) break;
+    left -= listened;
+    at = until;
+  }
+  return at + left;
+}
+
+/** When a tick of that time runs: not in a gap, and not in the pause after it. */
+export function afterPauses(
+  dueTs: number,
+  pause: number,
+  { gaps }: Listening,
+  nowTs: number,
+): number {
+  let at = dueTs;
+  for (const gap of gaps) {
+    const until = endOf(gap, nowTs) + pause;
+    if (at > gap.fromTs && at < until) at = until;
+  }
+  return at;
+}
+
+function endOf({ fromTs, toTs }: Gap, nowTs: number): number {
+  return toTs ?? Math.max(fromTs, nowTs);
 }

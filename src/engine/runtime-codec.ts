@@ -1,9 +1,310 @@
-import type { LiveEvent } from './compile-event.ts';
-import type { Profile } from './compile.ts';
-import { encodeTime } from './encode-time.ts';
-import { encodeWords, lettersOf } from './encode-words.ts';
-import { EventTable } from './event-table.ts';
-import type { Agreed, CauseEvidence, EventEvidence, Evidence, Runtime } from './runtime.ts';
+import { z } from 'zod';
+import type { Measurement } from '../contract/values.ts';
+import { noWords, wordBits, wordsOfWindow } from './arithmetic.ts';
+import type { CompiledCause, LiveEvent, Profile } from './compile.ts';
+import { Evaluator } from './evaluator.ts';
+import {
+  type Agreed,
+  type CauseEvidence,
+  type CauseTime,
+  type EventEvidence,
+  type EventTime,
+  type Evidence,
+  noEventEvidence,
+  noEvidence,
+  type Runtime,
+  type TimedOutcome,
+} from './runtime.ts';
+import { withTime } from './timed.ts';
+import { disagreed, emptyWindow, holds, windowOf } from './window.ts';
+
+type StoredCause = 0 | [of: number, outcomes?: 0 | 1 | string, agreed?: number, baseline?: number];
+type StoredLately = 0 | (0 | [of: number, outcomes?: 0 | 1 | string])[];
+type StoredEpisode = 0 | 1 | [inEpisode: 0 | 1, lately: StoredLately, time: 0 | StoredTime];
+type StoredEvent = [episode: StoredEpisode, ...causes: StoredCause[]];
+type StoredEvidence = Record<string, number | OldEvent>;
+
+/** The JSON of a runtime, in any form in which it was ever stored: see `encodeRuntime`, and for 1 `OldEvent`. */
+export type StoredRuntime = {
+  v: 1 | 2;
+  log?: number;
+  puId: number;
+  stId: number;
+  agreed?: [val: Agreed['val'], ts: number][];
+  events?: StoredEvent[];
+  local: StoredEvidence;
+  global: StoredEvidence;
+};
+
+/** The runtime that was stored. Evidence of events that the profile does not have is left out. */
+export function readRuntime(profile: Profile, stored: StoredRuntime): Runtime {
+  const { puId, stId } = stored;
+  const purpose = profile.purposes.get(puId);
+  const tables = {
+    agreed: (stored.agreed ?? []).map(([val, ts]): Agreed => ({ val, ts })),
+    events: stored.events ?? [],
+  };
+  return {
+    puId,
+    stId,
+    local: readEvidence(purpose?.states.get(stId)?.events ?? [], stored.local, tables),
+    global: readEvidence(purpose?.globalEvents ?? [], stored.global, tables),
+  };
+}
+
+type ReadTables = { agreed: Agreed[]; events: StoredEvent[] };
+
+function readEvidence(live: LiveEvent[], stored: StoredEvidence, tables: ReadTables): Evidence {
+  const evidence: (EventEvidence | null)[] = [];
+  for (const [index, event] of live.entries()) {
+    if (!Object.hasOwn(stored, event.key)) continue;
+    const given = stored[event.key] ?? -1;
+    const read =
+      typeof given === 'number'
+        ? readEvent(event, tables.events[given], tables.agreed)
+        : readOldEvent(event, given);
+    if (!read) continue;
+    while (evidence.length < index) evidence.push(null);
+    evidence.push(read);
+  }
+  return evidence.length > 0 ? evidence : noEvidence;
+}
+
+function readEvent(
+  event: LiveEvent,
+  given: StoredEvent | undefined,
+  agreed: Agreed[],
+): EventEvidence | null {
+  if (!given) return null;
+  const [episode, ...stored] = given;
+  const causes = event.causes.map((cause, index) => readCause(cause, stored[index] ?? 0, agreed));
+  const [began, lately, time] =
+    typeof episode === 'number' ? [episode, 0 as const, 0 as const] : episode;
+  const isInEpisode = began === 1;
+  const read = { causes, isInEpisode, lately: readLately(event, lately), time: null, holding: 0 };
+  if (event.isTimed)
+    return withTime(event, read, decodeTime(time === 0 ? null : time, causes.length));
+  read.holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
+  return read;
+}
+
+function readLately({ causes }: LiveEvent, stored: StoredLately): EventEvidence['lately'] {
+  if (stored === 0) return null;
+  return causes.map((cause, index) => {
+    const window = stored[index] ?? 0;
+    return window === 0 ? null : readWindow(cause, window[0], window[1] ?? 0, {});
+  });
+}
+
+function readCause(
+  cause: CompiledCause,
+  stored: StoredCause,
+  table: Agreed[],
+): CauseEvidence | null {
+  if (stored === 0) return null;
+  const [of, outcomes = 0, agreed = -1, baseline] = stored;
+  // The outcomes of a run are counted only.
+  if (cause.time?.forMs)
+    return { ...emptyWindow(baseline), of, matched: of, agreed: table[agreed] };
+  return readWindow(cause, of, outcomes, { agreed: table[agreed], baseline });
+}
+
+function readWindow(
+  cause: CompiledCause,
+  of: number,
+  outcomes: 0 | 1 | string,
+  { agreed, baseline }: Partial<Pick<CauseEvidence, 'agreed' | 'baseline'>>,
+): CauseEvidence {
+  if (outcomes === 0) return disagreed(cause, of, baseline);
+  const { windowLength } = cause;
+  const words =
+    outcomes === 1
+      ? wordsOfWindow(windowLength, (age) => age < of)
+      : decodeWords(outcomes, windowLength);
+  return windowOf(cause, of, words, { agreed, baseline });
+}
+
+/**
+ * What was stored of a cause until version 0.1: its window is text, 1 for an outcome that agreed and 0 for
+ * another, the newest last. Of a position `val` is 1 or 0, and the rest stands beside it.
+ */
+type OldCause = {
+  window: string;
+  baseline?: number;
+  agreed?: { val: number; ts: number; lat?: number; long?: number };
+};
+
+export type OldEvent = { causes: (OldCause | null)[]; rung?: true };
+
+/** Null where nothing was collected. */
+export function readOldEvent(event: LiveEvent, old: OldEvent): EventEvidence | null {
+  const causes = event.causes.map((cause, index) => readOldCause(cause, old.causes[index] ?? null));
+  const rung = old.rung === true;
+  if (!rung && causes.every((collected) => collected === null)) return null;
+  const holding = event.causes.filter((cause, index) => holds(cause, causes[index])).length;
+  const { time } = noEventEvidence(event);
+  return { causes, holding, isInEpisode: rung, lately: null, time };
+}
+
+function readOldCause(cause: CompiledCause, old: OldCause | null): CauseEvidence | null {
+  if (!old) return null;
+  const { window, baseline } = old;
+  const newest = window.length - 1;
+  const words = wordsOfWindow(cause.windowLength, (age) => window[newest - age] === '1');
+  return windowOf(cause, window.length, words, { agreed: agreedOf(old), baseline });
+}
+
+function agreedOf({ agreed }: OldCause): Agreed | undefined {
+  if (!agreed) return undefined;
+  const { val, ts, lat, long } = agreed;
+  return { val: lat === undefined || long === undefined ? val : { lat, long }, ts };
+}
+
+/** What `encodeTime` writes of an event: the newest time, and of each cause what it has; 0 where it has nothing. */
+export type StoredTime = [newestT: number | null, ...causes: (0 | StoredCauseTime)[]];
+
+type StoredCauseTime = [
+  lastT: number | null,
+  agreedT: number | null,
+  compared: number | null,
+  run: 0 | [sinceT: number, newestT: number, ageMs: number, isComplete: 0 | 1, ...due: number[]],
+  silence: 0 | [sinceTs: number, completeTs: number | null],
+  bins: 0 | [sinceT: number, ...list: [number, number, number, number, number][]],
+  outcomeTs: 0 | number[],
+  lately: 0 | [t: number, agrees: 0 | 1][],
+];
+
+/** Null where there is nothing to write. */
+export function encodeTime({ newestT, causes }: EventTime): StoredTime | null {
+  if (newestT === null && causes.every((time) => time === null)) return null;
+  return [newestT, ...causes.map((time) => (time ? encodeCauseTime(time) : 0))];
+}
+
+/** For an event of so many causes; `stored` is null where nothing was written. */
+export function decodeTime(stored: StoredTime | null, count: number): EventTime {
+  const [newestT, ...causes] = stored ?? [null];
+  const decoded = Array.from({ length: count }, (_, index) => {
+    const cause = causes[index] ?? 0;
+    return cause === 0 ? null : decodeCause(cause);
+  });
+  return { newestT, causes: decoded };
+}
+
+function encodeCauseTime(time: CauseTime): StoredCauseTime {
+  const { lastT, agreedT, compared = null, run, silence, bins, outcomeTs, lately } = time;
+  return [
+    lastT,
+    agreedT,
+    compared,
+    run
+      ? [
+          run.sinceT,
+          run.newestT,
+          run.newestAgeMs,
+          run.isComplete ? 1 : 0,
+          ...(run.due ? [run.due.t, run.due.ts] : []),
+        ]
+      : 0,
+    silence ? [silence.sinceTs, silence.completeTs] : 0,
+    bins
+      ? [
+          bins.sinceT,
+          ...bins.list.map(({ at, sum, count, first, last }) => {
+            return [at, sum, count, first, last] as [number, number, number, number, number];
+          }),
+        ]
+      : 0,
+    outcomeTs ? differences(outcomeTs) : 0,
+    lately ? lately.map(({ t, agrees }) => [t, agrees ? 1 : 0]) : 0,
+  ];
+}
+
+function decodeCause(stored: StoredCauseTime): CauseTime {
+  const [lastT, agreedT, compared, run, silence, bins, outcomeTs, lately] = stored;
+  return {
+    lastT,
+    agreedT,
+    compared: compared ?? undefined,
+    run: run === 0 ? null : decodeRun(run),
+    silence: silence === 0 ? null : { sinceTs: silence[0], completeTs: silence[1] },
+    bins: bins === 0 ? null : decodeBins(bins),
+    outcomeTs: outcomeTs === 0 ? null : sums(outcomeTs),
+    lately:
+      lately === 0
+        ? null
+        : lately.map(([t, agrees]): TimedOutcome => ({ t, agrees: agrees === 1 })),
+  };
+}
+
+function decodeRun([sinceT, newestT, newestAgeMs, complete, t, ts]: Exclude<
+  StoredCauseTime[3],
+  0
+>): CauseTime['run'] {
+  const due = t === undefined || ts === undefined ? null : { t, ts };
+  return { sinceT, newestT, newestAgeMs, due, isComplete: complete === 1 };
+}
+
+function decodeBins([sinceT, ...list]: Exclude<StoredCauseTime[5], 0>): CauseTime['bins'] {
+  const bins = list.map(([at, sum, count, first, last]) => ({ at, sum, count, first, last }));
+  return { sinceT, list: bins };
+}
+
+/** The first number, and by how much each is more than the one before it. */
+function differences(numbers: readonly number[]): number[] {
+  return numbers.map((number, index) => number - (numbers[index - 1] ?? 0));
+}
+
+function sums(given: readonly number[]): number[] {
+  let sum = 0;
+  return given.map((difference) => (sum += difference));
+}
+
+/** Six outcomes a character, as base64 has them. */
+const letterBits = 6;
+const mask = 2 ** letterBits - 1;
+const lettersPerWord = wordBits / letterBits;
+const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
+const codes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+const values = new Map([...codes].map((code, value) => [code, value]));
+/** By code of the character. */
+const valueOf = Uint8Array.from({ length: 128 }, (_, code) => values.get(code) ?? 0);
+
+/** How many characters so many outcomes take. */
+export function lettersOf(outcomes: number): number {
+  return Math.ceil(outcomes / letterBits);
+}
+
+/** Written here, and read out as text at once. */
+let scratch = Buffer.alloc(256);
+
+/** The first `count` characters of a window's words as text, the lowest bits of the first one first. */
+export function encodeWords(words: number[], count: number): string {
+  const length = words.length * lettersPerWord;
+  if (scratch.length < length) scratch = Buffer.alloc(2 * length);
+  const text = scratch;
+  for (let index = 0, at = 0; index < words.length; index++, at += lettersPerWord) {
+    const word = words[index] as number;
+    text[at] = codes[word & mask] as number;
+    text[at + 1] = codes[(word >> letterBits) & mask] as number;
+    text[at + 2] = codes[(word >> (2 * letterBits)) & mask] as number;
+    text[at + 3] = codes[(word >> (3 * letterBits)) & mask] as number;
+    text[at + 4] = codes[(word >> (4 * letterBits)) & mask] as number;
+  }
+  return text.toString('latin1', 0, count);
+}
+
+/** The words that such a text was made of; characters beyond its end, or of another kind, are zeros. */
+export function decodeWords(text: string, windowLength: number): number[] {
+  const words = noWords(windowLength);
+  for (let index = 0, at = 0; index < words.length; index++) {
+    let word = 0;
+    for (let bits = 0; bits < wordBits; bits += letterBits) {
+      word |= (valueOf[text.charCodeAt(at++)] ?? 0) << bits;
+    }
+    words[index] = word;
+  }
+  return words;
+}
 
 /**
  * A runtime as it is stored: JSON, and short, because all of it is written whenever some of it changed.
@@ -35,7 +336,7 @@ export function encodeRuntime(profile: Profile, runtime: Runtime, log?: number):
   return `{"v":2,${name}"puId":${puId},"stId":${stId},"agreed":[${agreed.texts.join()}],"events":[${events.texts.join()}],"local":{${local}},"global":{${global}}}`;
 }
 
-type Tables = { agreed: AgreedTable; events: EventTable };
+type WrittenTables = { agreed: AgreedTable; events: EventTable };
 
 /** Each once: causes that one measurement met have the same object. */
 class AgreedTable {
@@ -50,7 +351,7 @@ class AgreedTable {
   }
 }
 
-function encodeEvidence(live: LiveEvent[], evidence: Evidence, tables: Tables): string {
+function encodeEvidence(live: LiveEvent[], evidence: Evidence, tables: WrittenTables): string {
   let text = '';
   for (let index = 0; index < evidence.length; index++) {
     const [event, collected] = [live[index], evidence[index]];
@@ -73,7 +374,7 @@ function encodeEvent(event: LiveEvent, evidence: EventEvidence, agreed: AgreedTa
       skipped += ',0';
       continue;
     }
-    text += `${skipped},${encodeCause(collected, event.causes[index]?.windowLength ?? 1, agreed)}`;
+    text += `${skipped},${encodeCauseEvidence(collected, event.causes[index]?.windowLength ?? 1, agreed)}`;
     skipped = '';
   }
   return `${text}]`;
@@ -95,7 +396,11 @@ function encodeLately(window: CauseEvidence, windowLength: number): string {
   return `[${window.of},${isAll ? '1' : `"${encodeOutcomes(window, windowLength)}"`}]`;
 }
 
-function encodeCause(collected: CauseEvidence, windowLength: number, agreed: AgreedTable): string {
+function encodeCauseEvidence(
+  collected: CauseEvidence,
+  windowLength: number,
+  agreed: AgreedTable,
+): string {
   const { of, matched, baseline } = collected;
   if (matched === 0) return baseline === undefined ? `[${of}]` : `[${of},0,-1,${baseline}]`;
   const outcomes = matched === of ? '1' : `"${encodeOutcomes(collected, windowLength)}"`;
@@ -106,4 +411,156 @@ function encodeCause(collected: CauseEvidence, windowLength: number, agreed: Agr
 
 function encodeOutcomes({ bits, words }: CauseEvidence, windowLength: number): string {
   return encodeWords(words ?? [bits], lettersOf(windowLength));
+}
+
+type Known = { event: LiveEvent; evidence: EventEvidence; number: number };
+
+/**
+ * What events have collected, as text and each once. What is alike is found before it is written down: to
+ * compare windows takes a fraction of the time that writing them does.
+ */
+export class EventTable {
+  readonly texts: string[] = [];
+  readonly #known = new Map<number, Known[]>();
+
+  numberOf(event: LiveEvent, evidence: EventEvidence, encode: () => string): number {
+    const hash = hashOf(evidence);
+    const alike = this.#known.get(hash);
+    const known = alike?.find((other) => isSame(other, event, evidence));
+    if (known) return known.number;
+    const number = this.texts.push(encode()) - 1;
+    const added: Known = { event, evidence, number };
+    if (alike) alike.push(added);
+    else this.#known.set(hash, [added]);
+    return number;
+  }
+}
+
+/** Of what most often differs. Where nothing is collected counts for nothing, as in the text. */
+function hashOf({ causes, isInEpisode }: EventEvidence): number {
+  let hash = isInEpisode ? 1 : 0;
+  for (let index = 0; index < causes.length; index++) {
+    const collected = causes[index];
+    if (!collected) continue;
+    const { of, matched, bits, words } = collected;
+    const first = words ? (words[0] ?? 0) ^ (words[1] ?? 0) : bits;
+    hash = (Math.imul(hash, 31) + Math.imul(of, 17) + matched + index) ^ first;
+  }
+  return hash;
+}
+
+/** Whether both have the same text. */
+function isSame({ event, evidence }: Known, other: LiveEvent, given: EventEvidence): boolean {
+  if (evidence.isInEpisode !== given.isInEpisode) return false;
+  if (evidence.lately !== given.lately || evidence.time !== given.time) return false;
+  const count = Math.max(evidence.causes.length, given.causes.length);
+  for (let index = 0; index < count; index++) {
+    const [one, alike] = [evidence.causes[index] ?? null, given.causes[index] ?? null];
+    if (!haveSame(one, alike)) return false;
+    // Outcomes are as many letters as the window has room for, unless all or none of them agreed.
+    const isWritten = one !== null && one.matched > 0 && one.matched < one.of;
+    if (isWritten && lengthOf(event, index) !== lengthOf(other, index)) return false;
+  }
+  return true;
+}
+
+const lengthOf = ({ causes }: LiveEvent, index: number) => causes[index]?.windowLength;
+
+function haveSame(one: CauseEvidence | null, other: CauseEvidence | null): boolean {
+  if (one === other) return true;
+  if (!one || !other) return false;
+  return (
+    one.of === other.of &&
+    one.matched === other.matched &&
+    one.bits === other.bits &&
+    one.agreed === other.agreed &&
+    Object.is(one.baseline, other.baseline) &&
+    haveSameWords(one.words, other.words)
+  );
+}
+
+function haveSameWords(one: number[] | null, other: number[] | null): boolean {
+  if (!one || !other) return one === other;
+  for (let index = 0; index < one.length; index++) if (one[index] !== other[index]) return false;
+  return one.length === other.length;
+}
+
+/** Runs of one sense: its name, the first time, and of each measurement its time since the one before, and its value. */
+const Runs = z.array(z.tuple([z.string(), z.number(), z.array(z.unknown())]));
+
+/**
+ * Measurements in the order in which they were evaluated, as JSON, and short. A value is a number or
+ * `[lat, long]`. What is read back (`decodeMeasurements`) evaluates to the same, bit by bit.
+ */
+export function encodeMeasurements(measurements: Measurement[]): string {
+  let text = '';
+  let sense: string | null = null;
+  let last = 0;
+  for (const { sId, val, ts } of measurements) {
+    if (sId === sense) text += `,${ts - last},`;
+    else {
+      text += `${text === '' ? '[' : ']],['}${JSON.stringify(sId)},${ts},[0,`;
+      sense = sId;
+    }
+    last = ts;
+    text += typeof val === 'number' ? String(val + 0) : `[${val.lat + 0},${val.long + 0}]`;
+  }
+  return text === '' ? '[]' : `[${text}]]]`;
+}
+
+/** Throws on what `encodeMeasurements` does not write. */
+export function decodeMeasurements(text: string): Measurement[] {
+  const measurements: Measurement[] = [];
+  for (const [sId, first, list] of Runs.parse(JSON.parse(text))) {
+    let ts = first;
+    for (let at = 0; at + 1 < list.length; at += 2) {
+      ts += list[at] as number;
+      measurements.push({ sId, val: toVal(list[at + 1]), ts });
+    }
+  }
+  return measurements;
+}
+
+function toVal(given: unknown): Measurement['val'] {
+  if (!Array.isArray(given)) return given as number;
+  const [lat, long] = given as [number, number];
+  return { lat, long };
+}
+
+/** What was added to evidence that is stored as a whole: measurements as `encodeMeasurements` writes them. */
+export type StoredLog = { base: number; measurements: string };
+
+/** What is evaluated at a stretch, in causes that judge a measurement: about a millisecond. */
+const costAtOnce = 50_000;
+
+/**
+ * The runtime that was stored, and what was added to it evaluated again: exactly what there was. Rows of
+ * another base count for nothing. `nextTurn` is awaited now and then.
+ */
+export async function replay(
+  profile: Profile,
+  stored: StoredRuntime,
+  rows: StoredLog[],
+  nextTurn: () => Promise<unknown>,
+): Promise<Runtime> {
+  const whole = readRuntime(profile, stored);
+  const added = addedTo(stored, rows);
+  if (added.length === 0) return whole;
+  const evaluator = new Evaluator(profile, whole);
+  let until = costAtOnce;
+  for (const { measurements } of added) {
+    for (const measurement of decodeMeasurements(measurements)) {
+      // Profiles with members of time, for which it matters when that was, have no log.
+      evaluator.measure(measurement, { t: measurement.ts, arrivedTs: measurement.ts }, false);
+      if (evaluator.cost < until) continue;
+      await nextTurn();
+      until = evaluator.cost + costAtOnce;
+    }
+  }
+  return evaluator.end();
+}
+
+/** Those rows that count. */
+export function addedTo({ log }: StoredRuntime, rows: StoredLog[]): StoredLog[] {
+  return log === undefined ? [] : rows.filter(({ base }) => base === log);
 }

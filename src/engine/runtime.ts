@@ -1,12 +1,13 @@
-import type { Profile } from './compile.ts';
-import type { CompiledCause } from './compile-cause.ts';
-import type { CompiledPurpose, CompiledState } from './compile-purpose.ts';
-import type { LiveEvent } from './compile-event.ts';
-import type { Measurement } from '../contract/measurement.ts';
-import type { Place } from '../contract/place.ts';
-import { dueBack } from './run.ts';
-import type { CauseTime, EventTime, Run, Silence } from './time-evidence.ts';
-import { noTime } from './time-evidence.ts';
+import type { Measurement, Place } from '../contract/values.ts';
+import type { Bins } from './arithmetic.ts';
+import type {
+  CompiledCause,
+  CompiledPurpose,
+  CompiledState,
+  LiveEvent,
+  Moment,
+  Profile,
+} from './compile.ts';
 
 /** A measurement that agreed. All causes that it met have this one object. */
 export type Agreed = Readonly<Pick<Measurement, 'val' | 'ts'>>;
@@ -37,7 +38,7 @@ export type EventEvidence = {
   causes: (CauseEvidence | null)[];
   holding: number;
   isInEpisode: boolean;
-  /** The last outcomes of each lenient cause since the episode began (`episode.ts`); null where there are none. */
+  /** The last outcomes of each lenient cause since the episode began (`window.ts`); null where there are none. */
   lately: (CauseEvidence | null)[] | null;
   /** Of an event with members of time; else null. */
   time: EventTime | null;
@@ -190,4 +191,101 @@ export function noEventEvidence({ causes, isTimed }: LiveEvent): EventEvidence {
 /** Whether the profile has such a state in such a purpose. */
 export function hasPlace(profile: Profile, { puId, stId }: Place): boolean {
   return profile.purposes.get(puId)?.states.has(stId) === true;
+}
+
+/** Agreeing outcomes one after the other, of a cause with `forMs`. Times in ms; `t`: when a measurement was taken. */
+export type Run = {
+  sinceT: number;
+  newestT: number;
+  /** How old its newest measurement was at its arrival. */
+  newestAgeMs: number;
+  /** When it is complete, and when its tick is due if nothing forces that before; null while outcomes are missing. */
+  due: { t: number; ts: number } | null;
+  isComplete: boolean;
+};
+
+/** Since when nothing was heard of the sense of a cause with `noneForMs`; when it was complete, once its tick has run. */
+export type Silence = { sinceTs: number; completeTs: number | null };
+
+/** What members of time add to a cause's evidence. Never changed: another one takes its place. */
+export type CauseTime = {
+  /** When the last measurement was taken that it evaluated: the next one is not taken before that. */
+  lastT: number | null;
+  /** The newest one that agreed: when it was taken, and what was compared where that does not follow from it. */
+  agreedT: number | null;
+  compared: number | undefined;
+  run: Run | null;
+  silence: Silence | null;
+  bins: Bins | null;
+  /** With `maxAgeMs`: when each outcome of its window was taken, oldest first. */
+  outcomeTs: readonly number[] | null;
+  /** With that, in an episode: its last outcomes, if it is lenient (`window.ts`). */
+  lately: readonly TimedOutcome[] | null;
+};
+
+export type TimedOutcome = { t: number; agrees: boolean };
+
+/** `newestT`: the newest time that any of the causes evaluated, or of a tick; kept where a cause has `maxAgeMs`. */
+export type EventTime = {
+  newestT: number | null;
+  causes: readonly (CauseTime | null)[];
+};
+
+export const noTime: CauseTime = {
+  lastT: null,
+  agreedT: null,
+  compared: undefined,
+  run: null,
+  silence: null,
+  bins: null,
+  outcomeTs: null,
+  lately: null,
+};
+
+/** How long a tick waits for measurements that are under way; longer where the last one came late. Ms. */
+const marginMs = 2_000;
+const lateMarginMs = 60_000;
+/** Older than that at its arrival, a measurement came late. */
+const lateMs = 60_000;
+
+type Due = NonNullable<Run['due']>;
+type Asked = { forMs: number; needed: number };
+
+/**
+ * A run with one agreeing outcome more, its `count`-th, which is taken at `t`. It is complete `forMs` after its first
+ * measurement, or with the outcome that was still missing then.
+ */
+export function goOn(
+  run: Run | null,
+  { forMs, needed }: Asked,
+  count: number,
+  t: number,
+  moment: Moment,
+): Run {
+  const newestAgeMs = ageOf(moment);
+  const sinceT = run?.sinceT ?? t;
+  const isComplete = run?.isComplete ?? false;
+  const due = count === needed ? dueOf(sinceT + forMs, t, moment) : (run?.due ?? null);
+  return { sinceT, newestT: t, newestAgeMs, due, isComplete };
+}
+
+function dueOf(completeT: number, t: number, moment: Moment): Due {
+  const due = Math.max(completeT, t);
+  const margin = moment.arrivedTs - moment.t > lateMs ? lateMarginMs : marginMs;
+  return { t: due, ts: Math.max(due, moment.arrivedTs) + margin };
+}
+
+/**
+ * The same where no time may be later than `latestTs`: the clock was ahead and is right again. `leastT`: `forMs` after the
+ * beginning of the run. A tick that waits for longer than any margin waits for an arrival that the clock dated ahead.
+ */
+export function dueBack(due: Due, leastT: number, latestTs: number): Due {
+  const t = Math.max(leastT, Math.min(due.t, latestTs));
+  const earliestTs = Math.max(t, latestTs);
+  return { t, ts: due.ts > earliestTs + lateMarginMs ? earliestTs + marginMs : due.ts };
+}
+
+/** How old a measurement was at its arrival, ms; one that is ahead of it is not older than that. */
+export function ageOf({ t, arrivedTs }: Moment): number {
+  return Math.max(0, arrivedTs - t);
 }

@@ -1,8 +1,6 @@
-import type { CompiledCause } from './compile-cause.ts';
-import { roundDecimal } from './decimal.ts';
-import { finite } from './finite.ts';
-import { isInside } from './arithmetic.ts';
-import type { Measurement, Position } from '../contract/measurement.ts';
+import type { CompiledCause } from './compile.ts';
+import { finite, isInside, roundDecimal } from './arithmetic.ts';
+import type { Measurement, Position } from '../contract/values.ts';
 import type { Thresholds } from '../contract/purpose.ts';
 
 /**

@@ -1,33 +1,399 @@
-import type { LiveEvent } from './compile-event.ts';
-import type { TimeMembers } from './compile-cause.ts';
+import type { Sense } from '../contract/configuration.ts';
+import type { Measurement } from '../contract/values.ts';
+import { addToBins, statisticOf, wordBits, wordsOfWindow } from './arithmetic.ts';
+import type { CauseReader, CompiledCause, LiveEvent, Profile } from './compile.ts';
+import { afterListening, afterPauses, type Listening, pauseMs } from './last-seen.ts';
+import {
+  type Agreed,
+  type CauseEvidence,
+  type CauseTime,
+  type EventEvidence,
+  type EventTime,
+  goOn,
+  noTime,
+  type Runtime,
+} from './runtime.ts';
+import { comparedNumber, judge } from './thresholds.ts';
+import {
+  addOutcome,
+  type Draft,
+  emptyWindow,
+  endsEpisode,
+  type GivenValue,
+  holds,
+  moveUp,
+  moveUpAll,
+  windowOf,
+} from './window.ts';
 
-/** Those of some events that have members of time. */
-export type Timed = {
-  /** With a cause that waits for ticks, in order. */
-  ticking: LiveEvent[];
-  /** With a cause that has `noneForMs`. */
-  withSilences: LiveEvent[];
-  /** By sense, those in which a cause that reads it has `forMs`. */
-  withRuns: ReadonlyMap<string, LiveEvent[]>;
+/** Which cause takes it, and what it makes of it; `agrees` is null where nothing is compared yet. */
+type Found = {
+  event: LiveEvent;
+  index: number;
+  draft: Draft;
+  own: EventEvidence;
+  t: number;
+  agrees: boolean | null;
 };
 
-export function timedOf(events: LiveEvent[]): Timed {
-  const hasSilence = ({ causes }: LiveEvent) => causes.some(({ time }) => time?.noneForMs);
-  const withRuns = new Map<string, LiveEvent[]>();
-  for (const event of events) {
-    const runs = event.causes.filter(({ time }) => time?.forMs);
-    for (const sId of new Set(runs.map((cause) => cause.sId)))
-      withRuns.set(sId, [...(withRuns.get(sId) ?? []), event]);
-  }
-  const hasRun = ({ causes }: LiveEvent) => causes.some(({ time }) => time?.forMs);
-  return {
-    ticking: events.filter((event) => hasSilence(event) || hasRun(event)),
-    withSilences: events.filter(hasSilence),
-    withRuns,
-  };
+/** A cause takes a measurement that it evaluates. Whether that ends the event's episode; `own` is changed. */
+export function takeOutcome(found: Found, time: CauseTime, given: GivenValue): boolean {
+  const { event, index, draft, own, agrees } = found;
+  const cause = event.causes[index] as CompiledCause;
+  const taking = agrees === null ? time : takeInto(found, cause, time, given);
+  const lately =
+    own.isInEpisode && agrees !== null && isAgedLenient(cause)
+      ? [...(time.lately ?? []), { t: found.t, agrees }].slice(-cause.windowLength)
+      : taking.lately;
+  setTime(own, index, { ...taking, lately });
+  if (!own.isInEpisode || agrees === null) return false;
+  if (!lately) return endsEpisode(draft, event, own, index, agrees);
+  return lately.filter((outcome) => !outcome.agrees).length > cause.slack;
 }
 
-/** What members of time take where they are kept, in outcomes of a window. */
-export function outcomesOfTime(windowLength: number, { over, maxAgeMs }: TimeMembers): number {
-  return 600 + (over ? 3_600 : 0) + (maxAgeMs ? 100 * windowLength : 0);
+/** Of causes with `maxAgeMs`. */
+export function forgetLately(own: EventEvidence): void {
+  if (!own.time) return;
+  const causes = own.time.causes.map((time) => (time?.lately ? { ...time, lately: null } : time));
+  own.time = { ...own.time, causes };
+}
+
+/** Outcomes that are too old count for an episode neither. */
+function isAgedLenient({ slack, time }: CompiledCause): boolean {
+  return slack > 0 && (time?.maxAgeMs ?? null) !== null;
+}
+
+function takeInto(
+  { event, index, draft, own, t, agrees }: Found,
+  cause: CompiledCause,
+  time: CauseTime,
+  { val, moment, once: { agreed } }: GivenValue,
+): CauseTime {
+  const { forMs = null, noneForMs = null, maxAgeMs = null } = cause.time ?? {};
+  if (noneForMs !== null) {
+    return { ...time, silence: { sinceTs: moment.arrivedTs, completeTs: null } };
+  }
+  const window = draft.openCause(event, own, index);
+  if (cause.relative && typeof val === 'number') window.baseline ??= val + 0;
+  const agreedT = agrees ? t : time.agreedT;
+  if (forMs !== null) {
+    countInRun(window, agrees ? agreed : undefined);
+    const asked = { forMs, needed: cause.needed };
+    const run = agrees ? goOn(time.run, asked, window.of, t, moment) : null;
+    return { ...time, agreedT, run };
+  }
+  addOutcome(window, cause, agrees ? agreed : undefined);
+  if (maxAgeMs === null) return { ...time, agreedT };
+  const outcomeTs = [...(time.outcomeTs ?? []), t].slice(-cause.windowLength);
+  return { ...time, agreedT, outcomeTs };
+}
+
+/** The outcomes of a run are counted only: all of them agreed. */
+function countInRun(window: CauseEvidence, agreed: Agreed | undefined): void {
+  const count = agreed ? window.of + 1 : 0;
+  window.of = count;
+  window.matched = count;
+  window.agreed = agreed;
+}
+
+function setTime(own: EventEvidence, index: number, time: CauseTime): void {
+  const { newestT = null, causes = [] } = own.time ?? {};
+  own.time = { newestT, causes: causes.map((known, at) => (at === index ? time : known)) };
+}
+
+/**
+ * One of the event's causes, or a tick of it, is at `t`: outcomes that are older than `maxAgeMs` by the newest such time
+ * are dropped, and runs whose newest one is. `own`, the draft's, is changed.
+ */
+export function dropOld(event: LiveEvent, draft: Draft, own: EventEvidence, t: number): void {
+  if (!event.isAged || !own.time) return;
+  const newestT = Math.max(own.time.newestT ?? t, t);
+  const causes = own.time.causes.map((time, index) => {
+    const cause = event.causes[index] as CompiledCause;
+    const { maxAgeMs = null } = cause.time ?? {};
+    if (!time || maxAgeMs === null) return time;
+    const oldestT = newestT - maxAgeMs;
+    const lately = time.lately?.filter((outcome) => outcome.t >= oldestT) ?? null;
+    if (time.run && time.run.newestT < oldestT) {
+      own.causes[index] = emptyWindow(own.causes[index]?.baseline);
+      return { ...time, lately, run: null };
+    }
+    const kept = time.outcomeTs?.filter((outcomeT) => outcomeT >= oldestT) ?? null;
+    if (!kept || kept.length === time.outcomeTs?.length) return { ...time, lately };
+    const window = draft.openCause(event, own, index);
+    own.causes[index] = newestOf(window, cause, kept.length);
+    return { ...time, lately, outcomeTs: kept } satisfies CauseTime;
+  });
+  own.time = { newestT, causes };
+}
+
+/** A window of so many of its outcomes. */
+function newestOf(window: CauseEvidence, cause: CompiledCause, count: number): CauseEvidence {
+  moveUp(window, cause.windowLength);
+  const given = window.words ?? [window.bits];
+  const hasAgreed = (age: number) =>
+    (((given[Math.floor(age / wordBits)] ?? 0) >> (age % wordBits)) & 1) === 1;
+  const words = wordsOfWindow(cause.windowLength, (age) => age < count && hasAgreed(age));
+  // A copy: what it gives may be shared.
+  return { ...windowOf(cause, count, words, window) };
+}
+
+/** Thresholds that name more numbers are not tried: that would take longer than a warning may. */
+export const maxTried = 200;
+
+/**
+ * Whether any value in the range meets the cause. Between two numbers that its thresholds name the
+ * outcome is the same everywhere, so one value of each stretch is tried.
+ */
+export function canAgree(cause: CompiledCause, { min, max }: Pick<Sense, 'min' | 'max'>): boolean {
+  if (cause.reads === 'positions') return true;
+  if (cause.reads === 'anything') return !cause.negate;
+  const { isGt, isLt, isOneOf = [], isNotIn = [] } = cause.thresholds;
+  const named = [isGt ?? 0, isLt ?? 0, ...isOneOf, ...isNotIn];
+  if (named.length > maxTried) return true;
+  const [low, high] = comparedWithin(cause, min ?? -Infinity, max ?? Infinity);
+  const step = cause.decimalAcc === null ? 0 : 10 ** -cause.decimalAcc;
+  const corners = named.flatMap((value) => [value - step, value, value + step]);
+  const edges = [low, ...corners.filter((value) => value > low && value < high), high];
+  const sorted = edges.toSorted((one, other) => one - other);
+  const between = sorted.slice(1).map((value, index) => value / 2 + (sorted[index] ?? value) / 2);
+  return [...sorted, ...between].some((value) => judge(cause, value, 0) === true);
+}
+
+/** Between which numbers lies what is compared, of values from `min` to `max`. */
+function comparedWithin(
+  { relative, time }: CompiledCause,
+  min: number,
+  max: number,
+): [low: number, high: number] {
+  const stat = time?.over?.stat;
+  const within = (low: number, high: number): [number, number] => [
+    Math.max(-Number.MAX_VALUE, low),
+    Math.min(Number.MAX_VALUE, high),
+  ];
+  if (relative || stat === 'delta') return within(min - max, max - min);
+  // Of any number of values: only whether all of them have one sign is known.
+  if (stat === 'sum') return within(min < 0 ? -Infinity : min, max > 0 ? Infinity : max);
+  return within(min, max);
+}
+
+/** What a cause makes of it. `agrees` is null where nothing is compared yet. */
+type Verdict = { time: CauseTime; agrees: boolean | null };
+
+/** `collect` for an event with members of time. */
+export function collectTimed(
+  { event, causes: indexes }: CauseReader,
+  draft: Draft,
+  given: GivenValue,
+  isLeaving: boolean,
+): EventEvidence | null {
+  let own: EventEvidence | null = null;
+  let ended = false;
+  for (const index of indexes) {
+    const cause = event.causes[index] as CompiledCause;
+    const before = own ?? draft.get(event.index);
+    const known = before?.time?.causes[index] ?? noTime;
+    const t = Math.max(given.moment.t, known.lastT ?? -Infinity);
+    const verdict = judgeInTime(cause, known, given.val, t, before?.causes[index]?.baseline);
+    if (!verdict || (isLeaving && verdict.agrees !== false)) continue;
+    own ??= draft.open(event);
+    dropOld(event, draft, own, t);
+    const { agrees } = verdict;
+    // What is too old was dropped from what is known.
+    const time = { ...(own.time?.causes[index] ?? noTime), ...pick(verdict.time), lastT: t };
+    if (takeOutcome({ event, index, draft, own, t, agrees }, time, given)) ended = true;
+    // An outcome that came too late to count.
+    dropOld(event, draft, own, t);
+  }
+  if (!own) return null;
+  if (ended) {
+    draft.endEpisode(event, own);
+    forgetLately(own);
+  }
+  return own.time ? withTime(event, own, own.time) : own;
+}
+
+/** When an event took the measurement of that time: in one cause time never goes back. */
+export function timeOf(
+  { causes: indexes }: CauseReader,
+  { time }: EventEvidence,
+  t: number,
+): number {
+  const last = indexes.map((index) => time?.causes[index]?.lastT ?? t);
+  return Math.max(t, ...last);
+}
+
+const pick = ({ bins, compared }: CauseTime) => ({ bins, compared });
+
+/** Null where the cause does not evaluate such a value. */
+function judgeInTime(
+  cause: CompiledCause,
+  known: CauseTime,
+  val: Measurement['val'],
+  t: number,
+  baseline: number | undefined,
+): Verdict | null {
+  const { over = null, noneForMs = null } = cause.time ?? {};
+  if (noneForMs !== null) return { time: known, agrees: false };
+  if (!over) {
+    const agrees = judge(cause, val, baseline);
+    if (agrees === null) return null;
+    if (!agrees || !cause.relative) return { time: known, agrees };
+    // Of a position nothing was compared.
+    const compared = typeof val === 'number' ? comparedNumber(cause, val, baseline) : undefined;
+    return { time: { ...known, compared }, agrees };
+  }
+  if (typeof val !== 'number' || cause.reads === 'positions' || cause.reads === 'nothing')
+    return null;
+  const bins = addToBins(known.bins, over, t, val + 0);
+  const statistic = statisticOf(bins, over, t);
+  if (statistic === null) return { time: { ...known, bins }, agrees: null };
+  const agrees = judge(cause, statistic, undefined);
+  const compared = agrees ? comparedNumber(cause, statistic, undefined) : known.compared;
+  return { time: { ...known, bins, compared }, agrees };
+}
+
+/** Whether a cause of an event with members of time holds. */
+export function holdsInTime(
+  cause: CompiledCause,
+  collected: CauseEvidence | null | undefined,
+  time: CauseTime | null | undefined,
+): boolean {
+  if (cause.time?.noneForMs) return typeof time?.silence?.completeTs === 'number';
+  if (cause.time?.forMs) return time?.run?.isComplete === true;
+  return holds(cause, collected);
+}
+
+/** The evidence with what members of time keep, and the number of causes that hold then. It is changed. */
+export function withTime(event: LiveEvent, own: EventEvidence, time: EventTime): EventEvidence {
+  own.time = time;
+  own.holding = event.causes.filter((cause, index) =>
+    holdsInTime(cause, own.causes[index], time.causes[index]),
+  ).length;
+  return own;
+}
+
+/** After a firing: runs end, silences and bins go on. */
+export function usedUp({ newestT, causes }: EventTime): EventTime {
+  return { newestT, causes: causes.map((time) => time && { ...withoutOutcomes(time), run: null }) };
+}
+
+function withoutOutcomes(time: CauseTime): CauseTime {
+  return { ...time, agreedT: null, compared: undefined, outcomeTs: null };
+}
+
+/**
+ * What is left where a firing enters the state anew, or names its purpose: windows, baselines and bins are empty,
+ * episodes, runs and silences go on. Null where nothing is.
+ */
+export function leftAtReentry(event: LiveEvent, evidence: EventEvidence): EventEvidence | null {
+  const { isInEpisode, lately, time } = evidence;
+  if (!isInEpisode && !time) return null;
+  // What the next draft begins with is whole.
+  if (lately) moveUpAll(lately, event.causes);
+  const causes = evidence.causes.map((collected, index) =>
+    collected && time?.causes[index]?.run ? withoutBaseline(collected) : null,
+  );
+  const left: EventEvidence = { causes, holding: 0, isInEpisode, lately, time: null };
+  if (!time) return left;
+  const { newestT } = time;
+  return withTime(event, left, { newestT, causes: time.causes.map((it) => it && anew(it)) });
+}
+
+function anew(time: CauseTime): CauseTime {
+  return { ...(time.run ? time : withoutOutcomes(time)), bins: null };
+}
+
+/** Of a run: its outcomes are counted, and kept in no window. */
+function withoutBaseline({ of, matched, agreed }: CauseEvidence): CauseEvidence {
+  return { ...emptyWindow(undefined), of, matched, agreed };
+}
+
+/**
+ * When the next tick of a device is due, ms; null: nothing waits. `earliestTs`: had its connector always listened, which
+ * is never later. `cost`: what it took to find out, in causes that judge a measurement.
+ */
+export type NextDue = { ts: number | null; earliestTs: number | null; cost: number };
+
+const alwaysListening: Listening = { gaps: [] };
+
+/** Looks at what waits as it is kept: `Evaluator` says the same of what it works on. */
+export function findNextDue(
+  profile: Profile,
+  runtime: Runtime,
+  listening: Listening = alwaysListening,
+): NextDue {
+  const events = waitingAt(profile, runtime);
+  const earliestTs = earliestOf(events, runtime, alwaysListening);
+  const hasGaps = earliestTs !== null && listening.gaps.length > 0;
+  const ts = hasGaps ? earliestOf(events, runtime, listening) : earliestTs;
+  return { ts, earliestTs, cost: events.reduce((sum, { causes }) => sum + causes.length, 0) };
+}
+
+function earliestOf(events: LiveEvent[], runtime: Runtime, listening: Listening): number | null {
+  const known = { listening, nowTs: -Infinity };
+  let next: number | null = null;
+  for (const event of events) {
+    const evidence = (event.isGlobal ? runtime.global : runtime.local)[event.index] ?? null;
+    for (const { ts } of ticksOf(event, evidence, known)) if (next === null || ts < next) next = ts;
+  }
+  return next;
+}
+
+/** Live events that may wait for a tick. */
+function waitingAt(profile: Profile, { puId, stId }: Runtime): LiveEvent[] {
+  const purpose = profile.purposes.get(puId);
+  const own = purpose?.states.get(stId)?.timed.ticking ?? [];
+  const global = purpose?.globalTimed.ticking ?? [];
+  return global.length === 0 ? own : [...own, ...global.filter((event) => event.stId !== stId)];
+}
+
+/**
+ * What a cause waits for: that its evidence is complete at `t`. It is due at `ts`, or just before the first measurement
+ * of its sense that is later than `t`; a silence is due at `ts` only. Ms.
+ */
+export type Tick = { event: LiveEvent; index: number; t: number; ts: number };
+
+/** What the service knows of listening. A gap that lasts goes on until `nowTs` at least. */
+export type KnownListening = { listening: Listening; nowTs: number };
+
+/** The ticks that an event waits for, in the order of its causes. */
+export function ticksOf(
+  event: LiveEvent,
+  evidence: EventEvidence | null,
+  known: KnownListening,
+): Tick[] {
+  const ticks: Tick[] = [];
+  for (const [index, cause] of event.causes.entries()) {
+    const time = evidence?.time?.causes[index];
+    const due = time && dueOf(cause, time, known);
+    if (due) ticks.push({ event, index, ...due });
+  }
+  return ticks;
+}
+
+function dueOf(
+  { time: members }: CompiledCause,
+  { run, silence }: CauseTime,
+  { listening, nowTs }: KnownListening,
+): { t: number; ts: number } | null {
+  if (run?.due && !run.isComplete) {
+    return { t: run.due.t, ts: afterPauses(run.due.ts, pauseMs, listening, nowTs) };
+  }
+  if (!silence || silence.completeTs !== null || !members?.noneForMs) return null;
+  const { noneForMs } = members;
+  const t = afterListening(silence.sinceTs, noneForMs, listening, nowTs);
+  return { t, ts: afterPauses(t, Math.min(pauseMs, noneForMs), listening, nowTs) };
+}
+
+/** By when they are due, then by when their evidence is complete. Those alike stay as they are. */
+export function inOrder(ticks: Tick[]): Tick[] {
+  return ticks.toSorted((one, other) => one.ts - other.ts || one.t - other.t);
+}
+
+/** Whether the event waits for that tick still. */
+export function isWaiting({ index, t }: Tick, evidence: EventEvidence | null): boolean {
+  const { run, silence } = evidence?.time?.causes[index] ?? {};
+  if (run) return !run.isComplete && run.due?.t === t;
+  return silence?.completeTs === null;
 }

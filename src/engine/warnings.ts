@@ -1,15 +1,22 @@
-import { warning, type Warning, type WarningCode } from '../contract/warnings.ts';
-import { compileProfile } from './compile.ts';
-import type { LiveEvent } from './compile-event.ts';
-import type { Profile } from './compile.ts';
-import { whyUnfireable } from './unfireable.ts';
-import { knownSenses } from './known-senses.ts';
-import type { DeviceSenses } from './known-senses.ts';
-import { purposesPath } from './check-profile.ts';
-import type { Purpose, PurposePath } from '../contract/purpose.ts';
-import { placeKey, reach } from './reachability.ts';
-import { selfMoveOf } from './self-moving.ts';
-import { warnOfTime } from './warn-of-time.ts';
+import type { Sense } from '../contract/configuration.ts';
+import type { Cause, Purpose, PurposeEvent, PurposePath } from '../contract/purpose.ts';
+import type { Place, Position } from '../contract/values.ts';
+import { maxWarnings, warning, type Warning, type WarningCode } from '../contract/warnings.ts';
+import { shorterWay } from './arithmetic.ts';
+import { purposesPath } from './check.ts';
+import {
+  type CompiledCause,
+  type CompiledPurpose,
+  compileProfile,
+  type DeviceSenses,
+  knownSenses,
+  type KnownSenses,
+  type LiveEvent,
+  type Profile,
+} from './compile.ts';
+import { describeDuration } from './explain.ts';
+import { unnoticedGapMs } from './last-seen.ts';
+import { canAgree, maxTried } from './timed.ts';
 
 /** What there is to say of a part of a profile. `size`: what it took to find out, in microseconds or so. */
 export type WarnedPart = { size: number; warnings: Warning[] };
@@ -87,4 +94,291 @@ function swings(
   if (!back.some((it) => it?.on === move.on && placeKey(it.to) === placeKey(from))) return [];
   const when = move.on === 'any' ? 'on any measurement' : 'while nothing is measured';
   return [`this state and state ${move.to.stId} send a device back and forth ${when}`];
+}
+
+/** Which purposes and states some chain of moves leads to, as far as the profile's own events move. */
+export type Reachable = { purposes: ReadonlySet<number>; states: ReadonlySet<string> };
+
+export function placeKey({ puId, stId }: Place): string {
+  return `${puId}/${stId}`;
+}
+
+/**
+ * Follows every move from the profile's first state. A purpose that nothing leads to is followed from
+ * its initial state too, so that its own states are not all said to be lost with it.
+ */
+export function reach(profile: Profile): Reachable {
+  const purposes = new Set<number>();
+  const states = new Set<string>();
+  follow(profile, profile.first, purposes, states);
+  const reachedPurposes = new Set(purposes);
+  for (const { puId, initStId } of profile.purposes.values()) {
+    if (!purposes.has(puId)) follow(profile, { puId, stId: initStId }, purposes, states);
+  }
+  return { purposes: reachedPurposes, states };
+}
+
+function follow(profile: Profile, start: Place, purposes: Set<number>, states: Set<string>): void {
+  const waiting = [start];
+  for (let place = waiting.pop(); place; place = waiting.pop()) {
+    const purpose = profile.purposes.get(place.puId);
+    if (!purpose || states.has(placeKey(place))) continue;
+    states.add(placeKey(place));
+    const global = purposes.has(place.puId) ? [] : purpose.globalEvents;
+    purposes.add(place.puId);
+    waiting.push(...targetsOf([...global, ...eventsOf(purpose, place)]));
+  }
+}
+
+function eventsOf(purpose: CompiledPurpose, { stId }: Place): LiveEvent[] {
+  return purpose.states.get(stId)?.events ?? [];
+}
+
+function targetsOf(events: LiveEvent[]): Place[] {
+  return events.flatMap(({ target }) => (target ? [target.place] : []));
+}
+
+/** Why an event never fires. */
+export type Never = { code: WarningCode; what: string };
+
+/** Why a cause is never met, or null where it can be. `size`: what it took to find out, in microseconds or so. */
+export type JudgedCause = { size: number; reason: Never | null };
+
+/** What is to be said of each cause of an event, one after the other. `senses` where they are known. */
+export function* whyUnfireable(event: LiveEvent, senses?: KnownSenses): Generator<JudgedCause> {
+  if (event.causes.length === 0)
+    yield { size: 1, reason: { code: 'event-without-causes', what: 'it has no causes' } };
+  for (const cause of event.causes) {
+    const before = senses?.tries ?? 0;
+    const reason = whyCauseNever(cause, senses);
+    const tried = 1 + before - (senses?.tries ?? 0);
+    yield { size: tried * sizeOf(cause), reason };
+  }
+}
+
+/** Of one range: as many values are tried as thresholds name, and each is looked for among these. */
+function sizeOf({ thresholds: { isOneOf = [], isNotIn = [] } }: CompiledCause): number {
+  const named = isOneOf.length + isNotIn.length;
+  return named > maxTried ? 1 : 1 + named ** 2 / 100;
+}
+
+function whyCauseNever(cause: CompiledCause, known?: KnownSenses): Never | null {
+  const { sId, reads, thresholds } = cause;
+  // A sense that no device has is silent: such an event fires (`warnOfTime`).
+  if (typeof cause.time?.noneForMs === 'number') return null;
+  if (reads === 'nothing') {
+    return thresholds.isInsideGeo
+      ? {
+          code: 'position-and-number',
+          what: `its cause on ${sId} asks for a position and for a number at once`,
+        }
+      : { code: 'cause-without-thresholds', what: `its cause on ${sId} has no thresholds` };
+  }
+  if (!canAgree(cause, {}))
+    return { code: 'no-value-fits', what: `no value meets its cause on ${sId}` };
+  if (!known) return null;
+  const senses = known.ranges.get(sId);
+  if (!senses)
+    return { code: 'no-device-has-sense', what: `no chosen device has the sense ${sId}` };
+  if (canAgreeWithin(cause, senses, known)) return null;
+  const what = `no value within the range of the sense ${sId} meets its cause`;
+  return { code: 'out-of-range', what };
+}
+
+function canAgreeWithin(cause: CompiledCause, senses: Sense[], known: KnownSenses): boolean {
+  for (const sense of senses) {
+    if (known.tries <= 0) return true;
+    known.tries -= 1;
+    if (canAgree(cause, sense)) return true;
+  }
+  return false;
+}
+
+/**
+ * Members of time and of alarms that have no effect, or hardly the one that was meant. `at`: the event's
+ * JSON Pointer; `compiled`: the same event; `senses` where they are known.
+ */
+export function warnOfTime(
+  event: PurposeEvent,
+  compiled: LiveEvent,
+  at: string,
+  senses?: KnownSenses,
+): Warning[] {
+  return [
+    ...warnOfNotice(event, compiled, at),
+    ...warnOfAlarm(event, compiled, `${at}/actions`),
+    ...event.causes.flatMap((cause, c) => [
+      ...warnOfInterval(cause, `${at}/causes/${c}`, senses),
+      ...warnOfSilence(cause, `${at}/causes/${c}`, senses),
+    ]),
+    ...warnOfAge(event, at),
+  ];
+}
+
+/** Measurements are dropped beside newer ones: of this cause, or of another one. */
+function warnOfAge({ causes }: PurposeEvent, at: string): Warning[] {
+  const [only, ...others] = causes;
+  const { maxAgeMs, count = 1, forMs } = only?.threshold ?? {};
+  const windowLength = Math.max(count, only?.measurement?.count ?? 0);
+  if (maxAgeMs === undefined || others.length > 0 || windowLength > 1 || forMs !== undefined)
+    return [];
+  const what = 'it has no effect: the event has one cause, which looks at one measurement';
+  return [warning('no-effect', `${at}/causes/0/threshold/maxAgeMs`, what)];
+}
+
+/** What waits for silence fires where nothing could be measured, and where nobody listened for a short time. */
+function warnOfSilence(
+  { sId, threshold }: Cause,
+  at: string,
+  senses: KnownSenses | undefined,
+): Warning[] {
+  const { noneForMs } = threshold ?? {};
+  if (noneForMs === undefined) return [];
+  const warnings: Warning[] = [];
+  if (noneForMs <= unnoticedGapMs) {
+    const what = 'it may hold though the device sent: the service may be away for 15 s unnoticed';
+    warnings.push(warning('short-silence', `${at}/threshold/noneForMs`, what));
+  }
+  if (senses && !senses.ranges.has(sId)) {
+    const what = `no chosen device has the sense ${sId}: it is always silent`;
+    warnings.push(warning('always-silent', `${at}/sId`, what));
+  }
+  return warnings;
+}
+
+/** A notice at each firing may be meant (a button), or not (a forgotten threshold). One that moves is told once. */
+function warnOfNotice({ actions }: PurposeEvent, event: LiveEvent, path: string): Warning[] {
+  if (event.tells !== 'notice' || actions.alarm === false) return [];
+  if (!isMetByAny(event) || !staysHere(event)) return [];
+  const what = 'people are told at each firing: any measurement meets its causes';
+  return [warning('told-each-time', path, what)];
+}
+
+/** A move to another purpose may lead to a state of the same number. */
+function staysHere({ target, stId }: LiveEvent): boolean {
+  return target === null || (target.place.stId === stId && !target.entersPurpose);
+}
+
+function warnOfAlarm({ actions }: PurposeEvent, event: LiveEvent, at: string): Warning[] {
+  const { alarm, keepMs, repeatMs } = actions;
+  const { tells } = event;
+  const warnings: Warning[] = [];
+  const warn = (code: WarningCode, member: string, what: string) =>
+    void warnings.push(warning(code, `${at}/${member}`, what));
+  if (alarm === true && isMetByAny(event) && staysHere(event))
+    warn(
+      'endless-alarm',
+      'alarm',
+      'no measurement ends this alarm: any measurement meets its causes',
+    );
+  const none =
+    tells === 'notice' ? 'a notice is told once, and not kept' : 'nobody is told of this event';
+  if (repeatMs !== undefined && tells !== 'alarm')
+    warn('no-effect', 'repeatMs', `it has no effect: ${none}`);
+  const isKept = tells === 'alarm' || tells === 'silent-alarm';
+  if (keepMs !== undefined && !isKept) warn('no-effect', 'keepMs', `it has no effect: ${none}`);
+  return warnings;
+}
+
+/** A time that is shorter than the pause between two measurements says something else than it seems to. */
+function warnOfInterval(
+  { sId, threshold, measurement }: Cause,
+  at: string,
+  senses: KnownSenses | undefined,
+): Warning[] {
+  const intervalMs = Math.max(measurement?.interval ?? 0, senses?.slowest.get(sId) ?? 0);
+  const { forMs, noneForMs } = threshold ?? {};
+  const every = `${sId} is measured every ${describeDuration(intervalMs)}`;
+  if (forMs !== undefined && forMs < intervalMs) {
+    const what = `it is shorter than the interval (${every}): one measurement is enough for it`;
+    return [warning('shorter-than-interval', `${at}/threshold/forMs`, what)];
+  }
+  if (noneForMs !== undefined && noneForMs <= intervalMs) {
+    const what = `it is no longer than the interval (${every}): each pause is such a silence`;
+    return [warning('shorter-than-interval', `${at}/threshold/noneForMs`, what)];
+  }
+  return [];
+}
+
+/** Whether any measurement meets each of its causes, at once. */
+export function isMetByAny({ causes }: LiveEvent): boolean {
+  const isMet = ({ reads, negate, time }: CompiledCause) =>
+    reads === 'anything' && !negate && time === null;
+  return causes.length > 0 && causes.every(isMet);
+}
+
+/** Whether it waits until nothing is measured, and for nothing else. */
+function isMetBySilence({ causes }: LiveEvent): boolean {
+  return causes.length > 0 && causes.every(({ time }) => typeof time?.noneForMs === 'number');
+}
+
+/** What moves the device on without a value that is compared. */
+export type SelfMove = { on: 'any' | 'silence'; to: Place };
+
+/** Where an event moves the device to by any measurement, or by silence; null for all others. */
+export function selfMoveOf(event: LiveEvent): SelfMove | null {
+  if (!event.target) return null;
+  const to = event.target.place;
+  if (isMetByAny(event)) return { on: 'any', to };
+  return isMetBySilence(event) ? { on: 'silence', to } : null;
+}
+
+/** Polygons that go round a pole: latitude and longitude are a plane here, which has no poles. */
+export function warnOfPolygons(purposes: readonly Purpose[], pathOf: PurposePath): Warning[] {
+  return [...listPolygons(purposes, pathOf)]
+    .filter(({ polygon }) => isRoundPole(polygon))
+    .map(({ path }) =>
+      warning(
+        'polygon-round-pole',
+        path,
+        'the polygon goes round a pole, which is not supported: what counts as inside is not what it encloses on the globe',
+      ),
+    );
+}
+
+/** Whether its longitudes, each by the shorter way from the one before, add up to a whole turn. */
+function isRoundPole(polygon: readonly Position[]): boolean {
+  let turned = 0;
+  let from = polygon.at(-1);
+  for (const to of polygon) {
+    turned += shorterWay(to.long - (from?.long ?? to.long));
+    from = to;
+  }
+  // A whole turn or none, but for rounding.
+  return Math.abs(turned) > 180;
+}
+
+function* listPolygons(purposes: readonly Purpose[], pathOf: PurposePath) {
+  for (const [index, { states }] of purposes.entries())
+    for (const [s, { events }] of states.entries())
+      for (const [e, { causes }] of events.entries())
+        for (const [c, { thresholds }] of causes.entries()) {
+          const polygon = thresholds.isInsideGeo;
+          const path = `${pathOf(index)}/states/${s}/events/${e}/causes/${c}/thresholds/isInsideGeo`;
+          if (polygon) yield { polygon, path };
+        }
+}
+
+/** What is looked through before others have their turn: some milliseconds. */
+const sizeOfTurn = 2_000;
+
+/** The first hundred warnings of a profile (`listWarnings`); others have their turn in each `pause`. */
+export async function listWarningsInTurns(
+  purposes: Purpose[],
+  devices: DeviceSenses | undefined,
+  pathOf: PurposePath,
+  pause: () => Promise<void>,
+): Promise<Warning[]> {
+  const found: Warning[] = [];
+  let size = 0;
+  await pause();
+  for (const part of warnInParts(purposes, devices, pathOf)) {
+    found.push(...part.warnings);
+    if (found.length >= maxWarnings) break;
+    size += part.size;
+    if (size < sizeOfTurn) continue;
+    size = 0;
+    await pause();
+  }
+  return found.slice(0, maxWarnings);
 }

@@ -1,7 +1,166 @@
+import { z } from 'zod';
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import type { ExportedDevice } from '../exports/list-devices.ts';
-import { walkSlices } from '../exports/walk-slices.ts';
-import { csvRow } from './export-csv.ts';
+import {
+  asJsonList,
+  asLines,
+  devicesMembers,
+  needDevices,
+  rangeMembers,
+  refuseTooMuch,
+  typeOf,
+  walkSlices,
+} from '../exports/exports.ts';
+import {
+  type ExportedDevice,
+  listFilteredDevices,
+  refuseLabelList,
+} from '../exports/list-devices.ts';
+import { stream } from '../http/answer.ts';
+import { refuseUnknown } from '../http/errors.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { labelsOf } from '../http/router.ts';
+import { lastTs, stateQuery, timestamp } from '../http/schema.ts';
+import { csvType, ndjsonType } from '../lib/text.ts';
+import type { Exports } from '../quotas/exports.ts';
+import { eventFilters, EventView } from './schema.ts';
+
+export type EventExportDeps = { db: Database; exports: Pick<Exports, 'run'> };
+
+const formats = { 'application/json': 'json', [csvType]: 'csv', [ndjsonType]: 'ndjson' } as const;
+const same = (text: string) => text;
+
+/** What happened to many devices, in one answer that is sent as it is read. */
+export function eventExportRoute({ db, exports }: EventExportDeps): Route {
+  return defineRoute({
+    name: 'queryEvents',
+    scope: 'data:read',
+    method: 'get',
+    path: '/v2/events',
+    summary: 'Query the events of many devices',
+    description:
+      'Of the devices named, or of those with a label: all events of the range, one device behind the other. ' +
+      'JSON, CSV or, with `Accept: application/x-ndjson`, a line for each. A million events at most.',
+    tag: 'Events',
+    errors: [400, 404],
+    streams: { types: [csvType, ndjsonType], json: true },
+    auth: 'account',
+    room: 16_777_216,
+    query: EventExportQuery,
+    response: EventExport,
+    handler: async ({ query, account, request }) => {
+      const { accountId } = account;
+      const { devices: uuids, label, purpose, state, type, senses } = query;
+      const named = { uuids, label, labels: labelsOf(account) };
+      await refuseLabelList(db, accountId, named);
+      const devices = await listFilteredDevices(db, accountId, named);
+      // A label that is named too may leave some of them out.
+      if (uuids && label === undefined) refuseUnknown(uuids, devices);
+      const { start = 0, end = lastTs, order } = query;
+      const cause = { puId: purpose ?? state?.puId, stId: state?.stId };
+      const filter = { type, senses, cause, start, end, order };
+      await refuseTooManyEvents(db, devices, filter);
+      const media = typeOf(request);
+      const walk = isEmpty(query) ? [] : devices;
+      const blocks = await exports.run(
+        accountId,
+        request.signal,
+        walkEvents(db, walk, filter, formats[media]),
+      );
+      if (media === csvType) return stream(media, asLines(blocks, same, csvHeader));
+      if (media === ndjsonType) return stream(media, asLines(blocks, same));
+      return stream(media, asJsonList('events', blocks, same, request.now()));
+    },
+  });
+}
+
+/** What no event can be: a device event by a sense, or of one purpose in a state of another. */
+function isEmpty({ type, senses, purpose, state }: EventExportQuery): boolean {
+  if (type === 'device' && senses?.length) return true;
+  return purpose !== undefined && state !== undefined && purpose !== state.puId;
+}
+
+/** Throws `invalid-input` where there is more in the range than one answer has. */
+async function refuseTooManyEvents(
+  db: Database,
+  devices: ExportedDevice[],
+  filter: EventExportFilter,
+): Promise<void> {
+  const { table, column, tags } = tagsOf(filter);
+  const text = `
+    select from ${table}
+     where device_id = any($1::bigint[]) and ${column} = any($2::text[])
+       and ts between ms_to_timestamp($3) and ms_to_timestamp($4)`;
+  const values = [devices.map(({ id }) => id), tags, filter.start, filter.end];
+  await refuseTooMuch(
+    db,
+    { text, values },
+    { most: 1_000_000, what: 'events', instead: 'a shorter range, fewer devices, or for a type' },
+  );
+}
+
+export const EventExportQuery = z
+  .strictObject({
+    ...devicesMembers,
+    ...eventFilters,
+    purpose: z
+      .string()
+      .regex(/^-?\d{1,10}$/, 'expected a puId, such as 1')
+      .transform(Number)
+      .optional()
+      .meta({
+        description: 'Only events that this purpose gave rise to, by its puId.',
+        example: '1',
+      }),
+    state: stateQuery.optional().meta({
+      description: 'Only events that this state of a purpose gave rise to: puId:stId.',
+      example: '1:2',
+    }),
+    ...rangeMembers,
+  })
+  .superRefine(needDevices);
+export type EventExportQuery = z.output<typeof EventExportQuery>;
+
+export const EventExport = z.object({ events: z.array(EventView), timestamp });
+
+/** RFC 4180: in quotes where it holds one, a comma or the end of a line. */
+const quoted = (text: string) => `
+  case when ${text} ~ '[",\r\n]' then concat('"', replace(${text}, '"', '""'), '"') else ${text} end`;
+
+/** The console's downloads do the same with names: a spreadsheet takes it for text, and not for a formula. */
+const harmless = (text: string) =>
+  `concat(case when ${text} ~ '^[-=+@\t\r]' then '''' end, ${text})`;
+
+const columns: [name: string, sql: string][] = [
+  ['deviceAuthUuid', 'uuid'],
+  ['timestamp', 'ms'],
+  ['type', 'type'],
+  ['eventId', 'seq'],
+  ['event', 'event.event'],
+  ['newValue', 'event."newValue"'],
+  ['oldValue', 'event."oldValue"'],
+  // Devices that evaluate for themselves report it: it may be any text.
+  ['pId', quoted(harmless('engine."pId"'))],
+  ['puId', 'engine."puId"'],
+  ['stId', 'engine."stId"'],
+  ['evId', 'engine."evId"'],
+  // `0x10=9.7 0x11=1`: what fired it; a position is 1 (inside) or 0.
+  ['senses', quoted('fired.senses')],
+  ['notified', 'event.notified'],
+  ['notNotified', 'event."notNotified"'],
+];
+
+export const csvHeader = `${columns.map(([name]) => name).join(',')}\r\n`;
+
+/** A line, as SQL; what an event has not is empty. An accessor for each column would parse the body as often. */
+export const csvRow = `(
+  select concat(${columns.map(([, sql]) => sql).join(", ',', ")}, chr(13), chr(10))
+    from json_to_record(body::json) as event
+           (event text, "newValue" text, "oldValue" text, cause json, notified text, "notNotified" text),
+         json_to_record(event.cause) as cause (engine json, senses json),
+         json_to_record(cause.engine) as engine ("pId" text, "puId" text, "stId" text, "evId" text),
+         lateral (select string_agg(concat(s->>'sId', '=', s->>'val'), ' ') as senses
+                    from json_array_elements(cause.senses) as s) as fired)`;
 
 /** Which events of each device. Times in ms, inclusive; with `senses` those that had one of them among their causes. */
 export type EventExportFilter = {

@@ -1,7 +1,158 @@
 import type { AlarmChangeRow } from '../contract/alarm.ts';
 import type { Sql } from '../db/sql.ts';
-import type { StreamPosition } from '../streams/position.ts';
-import type { EventRow } from './view.ts';
+import { feedMs } from '../history/retention.ts';
+import { advance, resumeAt, type StreamPosition } from '../streams/position.ts';
+import type { EventRow } from './schema.ts';
+
+/** A page of events, each with the position of a reader that has seen it, and that after the page. */
+export type Page = {
+  events: { row: StreamedRow; position: StreamPosition }[];
+  position: StreamPosition;
+};
+
+const pageRows = 200;
+
+/** A transaction may commit long after the time that its snapshot names. */
+const slackMs = 3_600_000;
+
+/** What a reader is sent that was away longer than the feed is kept. */
+export type Archive = {
+  /** Reads its pages, in turn. */
+  sql: Sql;
+  /** Alarms that changed between two positions, each as it is now; pages of `limit` rows at most. */
+  walkAlarms?: WalkAlarms;
+};
+
+export type WalkAlarms = (
+  sql: Sql,
+  scope: StreamScope,
+  between: { from: StreamPosition; to: StreamPosition },
+  limit: number,
+) => AsyncGenerator<AlarmChangeRow[]>;
+
+/** All that was committed between two positions; the last page, which may be empty, reaches `to`. */
+export async function* catchUpEvents(
+  sql: Sql,
+  scope: StreamScope,
+  from: StreamPosition,
+  to: StreamPosition,
+  archive: Archive = { sql },
+): AsyncGenerator<Page> {
+  const start = resumeAt(from, to);
+  const isLongAgo = to.ts - from.ts > feedMs - slackMs;
+  yield* isLongAgo ? fromArchive(archive, scope, start, to) : fromFeed(sql, scope, start, to);
+  yield { events: [], position: to };
+}
+
+/** The archive is not in the order of transactions: a reader that disconnects starts over. */
+async function* fromArchive(
+  { sql, walkAlarms }: Archive,
+  scope: StreamScope,
+  from: StreamPosition,
+  to: StreamPosition,
+): AsyncGenerator<Page> {
+  const toPage = (rows: StreamedRow[]): Page => ({
+    events: rows.map((row) => ({ row, position: from })),
+    position: from,
+  });
+  for await (const rows of walkArchive(sql, scope, { from, to }, pageRows)) yield toPage(rows);
+  if (!walkAlarms) return;
+  for await (const rows of walkAlarms(sql, scope, { from, to }, pageRows)) yield toPage(rows);
+}
+
+async function* fromFeed(
+  sql: Sql,
+  scope: StreamScope,
+  from: StreamPosition,
+  to: StreamPosition,
+): AsyncGenerator<Page> {
+  let position = from;
+  let after: FeedRow | null = null;
+  for (;;) {
+    const rows: FeedRow[] = await readFeed(sql, scope, { from, to }, after, pageRows);
+    const last = rows.at(-1);
+    if (!last) return;
+    const isEnd = rows.length < pageRows;
+    const events = rows.map((row, i) => {
+      const next = rows[i + 1];
+      // Within a transaction, and where its end is not known, a reader is where it was before it.
+      if (next && next.xact !== row.xact) position = advance(from, to, row.xact);
+      if (!next && isEnd) position = to;
+      return { row, position };
+    });
+    yield { events, position };
+    if (isEnd) return;
+    after = last;
+  }
+}
+
+/** How far the scan has come: the table's own key. */
+type Place = { deviceId: number; type: string; ts: number; key: string };
+
+type ArchivedRow = EventRow & { key: string };
+
+/**
+ * Replaces the feed for a reader that was away longer than the feed is kept: all events of the scope
+ * are scanned, device by device.
+ */
+export async function* walkArchive(
+  sql: Sql,
+  scope: StreamScope,
+  between: { from: StreamPosition; to: StreamPosition },
+  limit: number,
+): AsyncGenerator<StreamedRow[]> {
+  for (const device of await listDevices(sql, scope)) {
+    let after: Place = { deviceId: device.id, type: '', ts: 0, key: '' };
+    for (;;) {
+      const rows = await readArchive(sql, after, between, limit);
+      const last = rows.at(-1);
+      if (last)
+        yield rows.map(({ key: _key, ...row }) => ({
+          ...row,
+          deviceId: device.id,
+          uuid: device.uuid,
+        }));
+      if (!last || rows.length < limit) break;
+      after = { deviceId: device.id, type: last.type, ts: last.ts, key: last.key };
+    }
+  }
+}
+
+async function listDevices(sql: Sql, { accountId, deviceId }: StreamScope) {
+  const { rows } = await sql.query<{ id: number; uuid: string }>({
+    name: 'stream-devices',
+    text: `
+      select id, uuid
+        from device
+       where account_id = $1 and ($2::bigint is null or id = $2)
+       order by id`,
+    values: [accountId, deviceId],
+  });
+  return rows;
+}
+
+async function readArchive(
+  sql: Sql,
+  after: Place,
+  { from, to }: { from: StreamPosition; to: StreamPosition },
+  limit: number,
+): Promise<ArchivedRow[]> {
+  const { rows } = await sql.query<ArchivedRow>({
+    name: 'stream-archive',
+    text: `
+      select e.type, e.ts, e.key, e.seq, e.body
+        from event e
+       where e.device_id = $1
+         and (e.type, e.ts, e.key) > ($2::text, ms_to_timestamp($3), $4::text)
+         and e.xact >= pg_snapshot_xmin($5::pg_snapshot)
+         and not pg_visible_in_snapshot(e.xact, $5::pg_snapshot)
+         and pg_visible_in_snapshot(e.xact, $6::pg_snapshot)
+       order by e.type, e.ts, e.key
+       limit $7`,
+    values: [after.deviceId, after.type, after.ts, after.key, from.snapshot, to.snapshot, limit],
+  });
+  return rows;
+}
 
 /** What a stream is about: an account's devices, or one of them. */
 export type StreamScope = { accountId: number; deviceId: number | null };

@@ -1,9 +1,9 @@
 import type { QueryConfig } from 'pg';
+import type { SenseEvent } from '../contract/event.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { lastTs } from '../http/schema.ts';
-import type { EventCursor } from './schema.ts';
-import type { EventRow } from './view.ts';
+import type { EventCursor, EventRow } from './schema.ts';
 
 /** Throws `not-found`, also for a device of somebody else. */
 export async function getDeviceId(sql: Sql, accountId: number, uuid: string): Promise<number> {
@@ -118,4 +118,25 @@ function byTag(
         limit ${pageRows}) found
      order by ts desc, key desc
      limit ${pageRows}`;
+}
+
+/** Which of a device's recorded events has this cause; undefined: none, for it is not recorded. */
+export async function findEventId(
+  sql: Sql,
+  deviceUuid: string,
+  { engine, senses }: Pick<SenseEvent['cause'], 'engine' | 'senses'>,
+): Promise<string | undefined> {
+  const { rows } = await sql.query<{ eventId: string }>({
+    name: 'find-event-id',
+    // Those of one millisecond, mostly one.
+    text: `
+      select e.seq::text as "eventId"
+        from event e
+       where e.device_id = (select id from device where uuid = $1)
+         and e.type = 'sense' and e.ts = ms_to_timestamp($2)
+         and (e.body->'cause')::jsonb = $3::jsonb
+       limit 1`,
+    values: [deviceUuid, engine.ts, JSON.stringify({ engine, senses })],
+  });
+  return rows[0]?.eventId;
 }

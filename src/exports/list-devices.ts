@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { invalid } from '../http/parse.ts';
+import { invalid } from '../http/route.ts';
 
 /** Which devices of an account. Absent: any. `labels`: those that have one of them; null: any. */
 export type ExportFilter = {

@@ -3,9 +3,8 @@ import { kindOf } from '../db/errors.ts';
 import { purgeLock } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
-import { accountRows, deviceRows, personalRows } from './owned-rows.ts';
-import { deletePieceOf, Turn, type OwnedRows, type RemovedDevices } from './pieces.ts';
-import { purgeDevices } from './purge.ts';
+import { pause } from '../lib/wait.ts';
+import { historyTables, readHistoryKind } from './retention.ts';
 
 /** Devices that are cleared together, and accounts that have a turn in one round. */
 const devicesAtOnce = 50;
@@ -192,4 +191,298 @@ async function hasDevices(db: Sql, accountId: number): Promise<boolean> {
 export async function isAccountCleared(db: Sql, accountId: number): Promise<boolean> {
   const { rows } = await db.query('select from account where id = $1', [accountId]);
   return rows.length === 0;
+}
+
+/** What of a feed one statement looks at. */
+const feedRows = 20_000;
+
+/**
+ * Deletes all history of devices that are gone, also from compressed chunks and from the hourly aggregate. A
+ * transaction deletes from one chunk, or some thousand rows, so its locks are short. False where the turn was over
+ * before the end; it is called again then, and after it was interrupted. Nothing may be stored for these devices any
+ * more. `accountId`: whose they were; unknown, the feeds keep theirs until they are a day old.
+ */
+export async function purgeDevices(
+  db: Database,
+  { accountId, deviceIds }: RemovedDevices,
+  turn: Turn,
+): Promise<boolean> {
+  const kind = await readHistoryKind(db);
+  const owners = { device_id: deviceIds, series_id: await listSeriesIds(db, deviceIds) };
+  const purgeRows = kind === 'plain' ? purgeTable : purgeChunks;
+  for (const { name, key } of historyTables)
+    if (!(await purgeRows(db, name, { column: key[0], owners: owners[key[0]] }, turn)))
+      return false;
+  if (kind === 'timescaledb') await purgeHours(db, owners.series_id);
+  if (accountId !== null) {
+    await purgeFeed(db, 'event_feed', { accountId, deviceIds }, turn);
+    await purgeFeed(db, 'alarm_change', { accountId, deviceIds }, turn);
+  }
+  // Last: measurements name only their series, so without it the rest could not be found.
+  return purgeTable(db, 'series', { column: 'device_id', owners: deviceIds }, turn);
+}
+
+async function listSeriesIds(db: Database, deviceIds: number[]): Promise<number[]> {
+  const { rows } = await db.query<{ id: number }>(
+    'select id from series where device_id = any($1::bigint[])',
+    [deviceIds],
+  );
+  return rows.map(({ id }) => id);
+}
+
+type Owners = { column: 'device_id' | 'series_id'; owners: number[] };
+
+function purgeTable(
+  db: Database,
+  table: string,
+  { column, owners }: Owners,
+  turn: Turn,
+): Promise<boolean> {
+  const text = deletePieceOf({ table, owner: column });
+  return turn.deleteAll((limit) => db.query(text, [owners, limit]));
+}
+
+async function purgeChunks(
+  db: Database,
+  table: string,
+  { column, owners }: Owners,
+  turn: Turn,
+): Promise<boolean> {
+  const { rows } = await db.query<{ range_start: number; range_end: number }>(
+    `select range_start, range_end
+       from timescaledb_information.chunks
+      where hypertable_schema = current_schema and hypertable_name = $1
+      order by range_start`,
+    [table],
+  );
+  const purge = async (from: number, to: number) => {
+    const { rowCount } = await db.query(
+      `delete from ${table}
+        where ${column} = any($1::bigint[])
+          and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3)`,
+      [owners, from, to],
+    );
+    return rowCount ?? 0;
+  };
+  for (const { range_start, range_end } of rows) {
+    if (turn.isOver) return false;
+    await turn.spend(() => inHalves(purge, range_start, range_end));
+  }
+  return true;
+}
+
+/**
+ * A feed is found by its account alone, and of that only the devices' rows go: it is walked from its beginning. That
+ * it tells of alarms which went with their device stays: it says nothing of the device, and streams are still to be
+ * told.
+ */
+async function purgeFeed(
+  db: Database,
+  feed: 'event_feed' | 'alarm_change',
+  { accountId, deviceIds }: { accountId: number; deviceIds: number[] },
+  turn: Turn,
+): Promise<void> {
+  const isTold = feed === 'alarm_change' ? `and body ->> 'change' <> 'removed'` : '';
+  let last = { xact: '0', seq: 0 };
+  for (let count = feedRows; count === feedRows;) {
+    const step = async (): Promise<number> => {
+      const { rows } = await db.query<{ xact: string; seq: number; count: number }>(
+        `with page as materialized (
+           select ctid, xact, seq from ${feed}
+            where account_id = $1 and (xact, seq) > ($2::xid8, $3::bigint)
+            order by xact, seq
+            limit ${feedRows}
+         ), gone as (
+           delete from ${feed}
+            where ctid = any(array(select ctid from page))
+              and device_id = any($4::bigint[]) ${isTold}
+         )
+         select xact::text, seq, (select count(*) from page) as count
+           from page order by xact desc, seq desc limit 1`,
+        [accountId, last.xact, last.seq, deviceIds],
+      );
+      last = rows[0] ?? last;
+      return rows[0]?.count ?? 0;
+    };
+    count = await turn.spend(step);
+  }
+}
+
+/** Less is not tried: something else is wrong. Milliseconds. */
+const shortest = 60_000;
+
+/** A range with more rows than the time of a statement is enough for is purged in two. Gives how many there were. */
+async function inHalves(
+  purge: (from: number, to: number) => Promise<number>,
+  from: number,
+  to: number,
+): Promise<number> {
+  try {
+    return await purge(from, to);
+  } catch (error) {
+    if (kindOf(error) !== 'cancelled' || to - from < shortest) throw error;
+    const middle = Math.floor((from + to) / 2);
+    return (await inHalves(purge, from, middle)) + (await inHalves(purge, middle, to));
+  }
+}
+
+/** Until its next refresh the aggregate would still answer with deleted rows. */
+async function purgeHours(db: Database, seriesIds: number[]): Promise<void> {
+  const { rows } = await db.query<{ relation: string }>(
+    `select format('%I.%I', materialization_hypertable_schema, materialization_hypertable_name)
+              as relation
+       from timescaledb_information.continuous_aggregates
+      where view_schema = current_schema and view_name = 'measurement_hour'`,
+  );
+  for (const { relation } of rows) {
+    await db.query(`delete from ${relation} where series_id = any($1::bigint[])`, [seriesIds]);
+  }
+}
+
+/** Rows that belong to a device or an account, and can be many: they go some thousand a transaction. */
+export type OwnedRows = {
+  table: string;
+  /** The column that names the owner; there is an index that begins with it. */
+  owner: 'device_id' | 'account_id' | 'series_id';
+  /** Further columns before the owner's in the index, with all values that they have. */
+  before?: string;
+};
+
+/** Removed devices of one account; null: an earlier version removed them, and nobody knows whose they were. */
+export type RemovedDevices = { accountId: number | null; deviceIds: number[] };
+
+/** Rows that one transaction deletes at most. */
+export const pieceRows = 5_000;
+
+/** Deletes `limit` rows of these owners at most, by the statement's `$1` and `$2`. */
+export function deletePieceOf({ table, owner, before }: OwnedRows): string {
+  const where = `${before ? `${before} and ` : ''}${owner} = any($1::bigint[])`;
+  return `delete from ${table}
+           where ctid = any(array(select ctid from ${table} where ${where} limit $2))`;
+}
+
+/** Full pieces of one turn. */
+const piecesOfTurn = 20;
+/** After a piece it rests as long as that took, so that others get at the database; and no longer than this. */
+const longestRestMs = 250;
+
+/** How much is deleted before others' removals have their turn. */
+export class Turn {
+  readonly #nowMs: MonotonicClock;
+  readonly #signal: AbortSignal;
+  #left = piecesOfTurn;
+  /** Of a piece: less after one that took longer than a statement may. */
+  #share = 1;
+
+  constructor(nowMs: MonotonicClock, signal: AbortSignal) {
+    this.#nowMs = nowMs;
+    this.#signal = signal;
+  }
+
+  get isOver(): boolean {
+    return this.#left <= 0 || this.#signal.aborted;
+  }
+
+  /** Whether anything was done in it. */
+  get isBegun(): boolean {
+    return this.#left < piecesOfTurn;
+  }
+
+  /** Deletes piece after piece. True when nothing was left; false when the turn was over first. */
+  async deleteAll(deleteSome: (limit: number) => Promise<{ rowCount: number | null }>) {
+    const countDeleted = async (limit: number) => (await deleteSome(limit)).rowCount ?? 0;
+    while (!this.isOver) if ((await this.piece(countDeleted, pieceRows)).isLast) return true;
+    return false;
+  }
+
+  /** Does a piece with `most` things, or fewer where that takes too long. `isLast`: there were not so many left. */
+  async piece(
+    work: (limit: number) => Promise<number>,
+    most: number,
+  ): Promise<{ count: number; isLast: boolean }> {
+    for (;;) {
+      const limit = Math.max(1, Math.floor(most * this.#share));
+      try {
+        const count = await this.spend(() => work(limit));
+        return { count, isLast: count < limit };
+      } catch (error) {
+        if (kindOf(error) !== 'cancelled' || limit === 1) throw error;
+        this.#share /= 2;
+      }
+    }
+  }
+
+  /** Work that says how much it did: nothing costs nothing. */
+  async spend(work: () => Promise<number>): Promise<number> {
+    const startedMs = this.#nowMs();
+    const count = await work();
+    if (count === 0) return count;
+    this.#left -= 1;
+    await pause(Math.min(longestRestMs, this.#nowMs() - startedMs), this.#signal);
+    return count;
+  }
+}
+
+const ofDevice = (table: string): OwnedRows => ({ table, owner: 'device_id' });
+const ofAccount = (table: string): OwnedRows => ({ table, owner: 'account_id' });
+
+/**
+ * What of a device can be many, in the order in which it goes: first what names people (telephone numbers, push
+ * tokens) or waits to be told to them. The history follows (`purgeDevices`), and then the device's row, which takes
+ * along what is one a device, or a few: `test/history/cascades.test.ts` has all tables with the reason.
+ */
+export const deviceRows: readonly OwnedRows[] = [
+  ofDevice('notification'),
+  ofDevice('alarm'),
+  ofDevice('alarm_snooze'),
+  ofDevice('rejection'),
+  ofDevice('device_profile'),
+  ofDevice('refused_login'),
+];
+
+const kindsOfAccount = `kind in ('account', 'recipient', 'confirmations', 'webhook', 'sms')`;
+
+/** What of an account names people. It goes with the mark as far as one transaction may (`forgetPersons`), else first. */
+export const personalRows: readonly OwnedRows[] = [
+  ofAccount('contact'),
+  ofAccount('push_token'),
+  ofAccount('email_change'),
+  ofAccount('account_mail'),
+  ofAccount('recipient_turn'),
+  ofAccount('notification'),
+  ofAccount('alarm'),
+  ofAccount('purpose'),
+  ofAccount('session'),
+  ofAccount('api_key'),
+  ofAccount('stream_ticket'),
+  ofAccount('idempotency_key'),
+  ofAccount('account_audit'),
+  ofAccount('refused_login'),
+  ofAccount('removed_uuid'),
+  ofAccount('job'),
+  { ...ofAccount('message_count'), before: kindsOfAccount },
+];
+
+/** What else of an account can be many. It goes when none of its devices is left. */
+export const accountRows: readonly OwnedRows[] = [
+  ofAccount('profile'),
+  ofAccount('profile_content'),
+  ofAccount('account_event'),
+  ofAccount('account_activity'),
+  ofAccount('event_feed'),
+  ofAccount('alarm_change'),
+];
+
+/**
+ * Deletes what of an account names people, in the transaction that marks it as removed: `pieceRows` of each table at
+ * most, the rest goes first of the pieces.
+ */
+export async function forgetPersons(tx: Sql, accountId: number): Promise<void> {
+  for (const rows of personalRows) await tx.query(deletePieceOf(rows), [[accountId], pieceRows]);
+  // Telephone numbers in actions. The rows stay: roll-outs name them, and can be many.
+  await tx.query(
+    `update profile_content set purposes = '[]'
+      where id = any(array(select id from profile_content where account_id = $1 limit $2))`,
+    [accountId, pieceRows],
+  );
 }

@@ -1,4 +1,11 @@
+import { createHash } from 'node:crypto';
+import { BlockList, isIP } from 'node:net';
 import type { Readable } from 'node:stream';
+import type { Context } from 'koa';
+import { z } from 'zod';
+import { DomainError } from '../errors.ts';
+import { nextTurn } from '../lib/event-loop.ts';
+import type { RequestState } from './body.ts';
 
 /** An answer that is written as it comes: CSV, server-sent events. Made by `stream()`. */
 export class Streamed {
@@ -38,4 +45,151 @@ export function stream(
   status = 200,
 ): Streamed {
   return new Streamed(contentType, source, status);
+}
+
+/** Whatever runs SQL within the transaction that makes something. */
+export type InTransaction = {
+  query(text: string, values?: unknown[]): Promise<{ rowCount: number | null }>;
+};
+
+/** Writes down, within the transaction that makes something, what it makes: JSON, as short as can be. */
+export type Keep<M extends object> = (tx: InTransaction, made: M) => Promise<void>;
+
+/**
+ * Makes something, or gives what an earlier request with the same key made. `make` has to call `keep`
+ * within its transaction; it is null where the request has no key.
+ */
+export type Once = <M extends object>(make: (keep: Keep<M> | null) => Promise<M>) => Promise<M>;
+
+/** Of a request without a key. */
+export const eachTime: Once = (make) => make(null);
+
+/** A request with a key. `fingerprint`: of its method, path, query and body. */
+export type KeyedRequest = {
+  account: { accountId: number; sessionId: string; key?: object };
+  key: string;
+  fingerprint: Buffer;
+  receivedTs: number;
+  signal: AbortSignal;
+};
+
+/** Answers a request with a key: as it was answered before, or by `call`, which gives the answer as text. */
+export type RunOnce = (
+  request: KeyedRequest,
+  call: (once: Once) => Promise<string>,
+) => Promise<string>;
+
+const keyHeader = 'Idempotency-Key';
+const maxLength = 255;
+
+/** As the reference shows it. */
+export const KeyHeader = z.object({
+  [keyHeader]: z
+    .string()
+    .min(1)
+    .max(maxLength)
+    .optional()
+    .meta({
+      description:
+        'Any text of your choice, such as a UUID, with or without quotes. The same request with the same key ' +
+        'makes nothing again within 24 hours, and has the same answer; another one with it is answered 422.',
+    }),
+});
+
+/**
+ * draft-ietf-httpapi-idempotency-key-header section 2.1: a string of structured fields, in quotes; also
+ * taken without them. Null where there is none; throws `invalid-input` for what is no key.
+ */
+export function readKey(ctx: Context): string | null {
+  const sent = ctx.get(keyHeader);
+  if (sent === '') return null;
+  const key = /^"(.*)"$/.exec(sent)?.[1] ?? sent;
+  if (/^[\x20-\x7e]+$/.test(key) && key.length <= maxLength) return key;
+  const message = `expected 1 to ${maxLength} printable characters of ASCII`;
+  throw new DomainError('invalid-input', 'The request is not valid.', {
+    problems: [{ path: keyHeader, message }],
+  });
+}
+
+/** Hashed before others have their turn. */
+const lengthInTurn = 1_048_576;
+
+/** Of a request whose body was read: of its method, path, query and body. */
+export async function fingerprintOf(ctx: Context): Promise<Buffer> {
+  const { bodyBytes: bytes = Buffer.alloc(0) } = ctx.state as RequestState;
+  const hash = createHash('sha256').update(`${ctx.method} ${ctx.originalUrl}\n`);
+  for (let at = 0; at < bytes.length; at += lengthInTurn) {
+    if (at > 0) await nextTurn();
+    hash.update(bytes.subarray(at, at + lengthInTurn));
+  }
+  return hash.digest();
+}
+
+/** How many requests a client may still make; of a bucket that fills by itself. */
+export type Allowance = {
+  isAllowed: boolean;
+  burst: number;
+  left: number;
+  fullAfterSeconds: number;
+  windowSeconds: number;
+  retryAfterSeconds: number;
+};
+
+/**
+ * Says what is left, once that is less than half, in the headers of draft-ietf-httpapi-ratelimit-headers.
+ * Throws `too-many-requests` where nothing is.
+ */
+export function applyRateLimit(ctx: Context, allowance: Allowance): void {
+  const { isAllowed, burst, left, fullAfterSeconds, windowSeconds } = allowance;
+  if (isAllowed && left > burst / 2) return;
+  ctx.set('RateLimit-Policy', `"requests";q=${burst};w=${windowSeconds}`);
+  ctx.set('RateLimit', `"requests";r=${left};t=${fullAfterSeconds}`);
+  if (isAllowed) return;
+  const { retryAfterSeconds } = allowance;
+  throw new DomainError('too-many-requests', 'The account asks too much at once: wait a while.', {
+    retryAfterSeconds,
+  });
+}
+
+export type FindAddress = (peer: string, forwardedFor: string) => string;
+
+/**
+ * Finds the client's address. `X-Forwarded-For` counts only as far as trusted proxies wrote it: read
+ * from the right, the first address that is not a trusted proxy's is the client. `trusted` has
+ * addresses and networks (`10.0.0.0/8`); empty trusts nobody. Throws for what is neither.
+ */
+export function trustProxies(trusted: string[]): FindAddress {
+  const isTrusted = trusts(trusted);
+  return (peer, forwardedFor) => {
+    let address = plain(peer);
+    const hops = forwardedFor === '' ? [] : forwardedFor.split(',');
+    for (const hop of hops.toReversed()) {
+      const before = plain(hop.trim());
+      if (!isTrusted(address) || isIP(before) === 0) break;
+      address = before;
+    }
+    return address;
+  };
+}
+
+/** Tells the addresses of trusted proxies from all others. Throws for what is neither address nor network. */
+export function trusts(trusted: string[]): (address: string) => boolean {
+  const proxies = new BlockList();
+  for (const entry of trusted) addNetwork(proxies, entry);
+  return (address) =>
+    isIP(address) !== 0 && proxies.check(address, isIP(address) === 6 ? 'ipv6' : 'ipv4');
+}
+
+function addNetwork(list: BlockList, entry: string): void {
+  const [address = '', prefix] = entry.split('/');
+  const version = isIP(address);
+  if (version === 0) throw new Error(`A trusted proxy is an address or a network, not "${entry}".`);
+  const family = version === 6 ? 'ipv6' : 'ipv4';
+  if (prefix === undefined) list.addAddress(address, family);
+  else list.addSubnet(address, Number(prefix), family);
+}
+
+/** An IPv4 address as it arrives on a dual-stack socket, without the IPv4-mapped prefix. */
+export function plain(address: string): string {
+  return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }

@@ -1,17 +1,19 @@
-import Koa from 'koa';
-import { trustProxies, trusts } from './address.ts';
-import { createBodyReader } from './body.ts';
+import { randomUUID } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import cors from '@koa/cors';
+import Koa, { type Context, type Middleware } from 'koa';
+import helmet from 'koa-helmet';
 import { ByteRoom } from '../lib/byte-room.ts';
 import type { Clock } from '../lib/clock.ts';
+import { dropUnreadBody } from '../lib/request-body.ts';
 import type { Logger } from '../log/logger.ts';
-import { compress, type CompressOptions } from './compress.ts';
-import { guard, type Observe } from './guard.ts';
-import { crossOrigin, securityHeaders } from './headers.ts';
+import { type Allowance, type FindAddress, plain, trustProxies, trusts } from './answer.ts';
+import { createBodyReader, type RequestState } from './body.ts';
+import { toAnswer } from './errors.ts';
+import { createTakeRoom } from './memory.ts';
 import type { Account } from './request.ts';
 import type { Route } from './route.ts';
-import type { Allowance } from './rate-limit.ts';
-import { createTakeRoom } from './memory.ts';
-import { mountRoutes, type RouterDeps } from './router.ts';
+import { compress, type CompressOptions, mountRoutes, type RouterDeps } from './router.ts';
 
 export type AppOptions = {
   routes: Route[];
@@ -121,4 +123,172 @@ export function createApp(
 function hasLeft(error: unknown): boolean {
   const code = error instanceof Error && 'code' in error ? error.code : '';
   return ['ERR_STREAM_PREMATURE_CLOSE', 'ECONNRESET', 'EPIPE', 'ABORT_ERR'].includes(String(code));
+}
+
+export type Observe = (request: {
+  method: string;
+  /** As documented, with `{names}`; empty for what no route answers. */
+  route: string;
+  status: number;
+  seconds: number;
+}) => void;
+
+export type GuardDeps = {
+  log: Logger;
+  findAddress: FindAddress;
+  /** Whether an address is a trusted proxy's. */
+  isTrusted: (address: string) => boolean;
+  clock: Clock;
+  observe: Observe;
+  stopping: AbortSignal;
+  /** Whether the service is about to stop, and still serves. */
+  isLeaving: () => boolean;
+};
+
+/** So much of a path is written into the log: it may be as long as a request's head. */
+const loggedPath = 256;
+
+/** The outermost step: every request gets an id, and every error becomes an answer here. */
+export function guard(deps: GuardDeps): Middleware {
+  return async (ctx, next) => {
+    // oxlint-disable-next-line no-restricted-globals -- names each request, and measures how long it took
+    const startedMs = performance.now();
+    const peer = ctx.req.socket.remoteAddress ?? '';
+    const state: RequestState = {
+      requestId: randomUUID(),
+      receivedTs: deps.clock(),
+      now: deps.clock,
+      address: deps.findAddress(peer, ctx.get('x-forwarded-for')),
+      isHttps: deps.isTrusted(plain(peer)) && /^https\b/i.test(ctx.get('x-forwarded-proto')),
+    };
+    ctx.state = state;
+    ctx.set('X-Request-Id', state.requestId);
+    ctx.set('Cache-Control', 'no-store');
+    try {
+      await next();
+    } catch (error) {
+      answerError(deps, ctx, state, error);
+      await endConnection(ctx);
+    }
+    // Asked to stop: what the client sends next is for another process, on another connection.
+    if (deps.stopping.aborted || deps.isLeaving()) ctx.set('Connection', 'close');
+    finish(deps, ctx, state, startedMs);
+  };
+}
+
+/** What is refused before all of it was read leaves a rest that is no next request. */
+async function endConnection(ctx: Context): Promise<void> {
+  if (ctx.req.complete) return;
+  ctx.set('Connection', 'close');
+  await dropUnreadBody(ctx.req, (ctx.state as RequestState).address);
+}
+
+function answerError(deps: GuardDeps, ctx: Context, state: RequestState, error: unknown): void {
+  const { status, headers, body } = toAnswer(error, state.requestId, state.now());
+  ctx.status = status;
+  ctx.set(headers);
+  ctx.type = 'application/json';
+  ctx.body = JSON.stringify(body);
+  // Never the request's headers or body: they hold tokens and passwords.
+  const where = {
+    requestId: state.requestId,
+    method: ctx.method,
+    path: ctx.path.slice(0, loggedPath),
+  };
+  if (status === 500)
+    deps.log.error({ event: 'request.failed', ...where, err: error }, 'A request failed.');
+  else if (status === 503 && ctx['quiet'] !== true)
+    deps.log.warn(
+      { event: 'request.unavailable', ...where, err: error },
+      'A request was answered as unavailable.',
+    );
+}
+
+function finish(deps: GuardDeps, ctx: Context, state: RequestState, startedMs: number): void {
+  const { method, status } = ctx;
+  // oxlint-disable-next-line no-restricted-globals -- names each request, and measures how long it took
+  const ms = performance.now() - startedMs;
+  const route = typeof ctx['route'] === 'string' ? ctx['route'] : '';
+  deps.observe({ method, route, status, seconds: ms / 1_000 });
+  if (!deps.log.isLevelEnabled('debug')) return;
+  const { requestId, address } = state;
+  const asked = { requestId, method, path: ctx.path.slice(0, loggedPath), status, ms, address };
+  deps.log.debug({ event: 'request.done', ...asked }, 'A request was answered.');
+}
+
+/**
+ * Security headers for an API that also shows two pages of its own. Nothing here sends a browser to
+ * HTTPS: on a LAN this service speaks plain HTTP, and a proxy that speaks HTTPS adds that itself.
+ */
+export function securityHeaders(): Middleware {
+  return helmet({
+    contentSecurityPolicy: {
+      useDefaults: false,
+      directives: {
+        defaultSrc: ["'none'"],
+        frameAncestors: ["'none'"],
+        baseUri: ["'none'"],
+        formAction: ["'none'"],
+      },
+    },
+    strictTransportSecurity: false,
+    // What only browsers of another age, or plug-ins, ever looked at.
+    xDnsPrefetchControl: false,
+    xDownloadOptions: false,
+    xPermittedCrossDomainPolicies: false,
+    xXssProtection: false,
+    originAgentCluster: false,
+    crossOriginResourcePolicy: { policy: 'same-origin' },
+    referrerPolicy: { policy: 'no-referrer' },
+    xFrameOptions: { action: 'deny' },
+  });
+}
+
+/** Cross-origin calls from these origins (`*` for any) and no others; the console's cookie opens nothing for them. */
+export function crossOrigin(origins: string[]): Middleware {
+  return cors({
+    // An empty origin makes the package leave all its headers out.
+    origin: (ctx) => {
+      const origin = ctx.get('origin');
+      return origins.includes('*') ? '*' : origins.includes(origin) ? origin : '';
+    },
+    allowMethods: ['GET', 'POST', 'PUT', 'DELETE'],
+    allowHeaders: ['Authorization', 'Content-Type', 'Idempotency-Key', 'Last-Event-ID'],
+    exposeHeaders: [
+      'Link',
+      'RateLimit',
+      'RateLimit-Policy',
+      'Retry-After',
+      'X-Request-Id',
+      'X-Warnings',
+    ],
+    maxAge: 600,
+  });
+}
+
+/**
+ * The same for devices' paths, which no Koa sees. True: it was a preflight (Fetch section 4.8), which carries no login, and
+ * is answered. A browser that is a device sends `POST` or `GET` with a login and a type of its own.
+ */
+export function crossOriginDevices(
+  origins: string[],
+): (request: IncomingMessage, response: ServerResponse) => boolean {
+  const isAny = origins.includes('*');
+  return (request, response) => {
+    const { origin } = request.headers;
+    const isAllowed = origin !== undefined && (isAny || origins.includes(origin));
+    if (isAllowed) {
+      response.setHeader('Access-Control-Allow-Origin', isAny ? '*' : origin);
+      response.setHeader('Access-Control-Expose-Headers', 'Retry-After');
+      if (!isAny) response.setHeader('Vary', 'Origin');
+    }
+    if (request.method !== 'OPTIONS') return false;
+    if (isAllowed) {
+      response.setHeader('Access-Control-Allow-Methods', 'GET,POST');
+      response.setHeader('Access-Control-Allow-Headers', 'Authorization,Content-Type');
+      response.setHeader('Access-Control-Max-Age', '600');
+    }
+    response.writeHead(204, { Allow: 'GET, POST, OPTIONS' }).end();
+    return true;
+  };
 }

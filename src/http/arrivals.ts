@@ -1,9 +1,9 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
+import { network } from '../lib/address.ts';
 import { ByteRoom, type Reservation } from '../lib/byte-room.ts';
 import { LoopTurns } from '../lib/event-loop.ts';
-import { network } from '../lib/network.ts';
-import { plain } from './address.ts';
+import { plain } from './answer.ts';
 import { bufferAtMost, createSocketReads, readOn } from './socket-reads.ts';
 
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
@@ -28,7 +28,7 @@ const closeListeners = 20;
 /** The end of a head, and of a body in chunks (RFC 9112 sections 2.1 and 7.1). */
 const emptyLine = '\r\n\r\n';
 /** A head with so much behind it is handed over at once where all of that belongs to it. */
-const smallBytes = 2_048;
+const smallHeadBytes = 2_048;
 /** Of a body in chunks, which may be of a byte each: ever more, as long as somebody reads it. */
 const leastChunked = 1_024;
 const mostChunked = 4_096;
@@ -301,7 +301,7 @@ class Line {
 
   #nextHead(bytes: Buffer): Piece {
     const end = this.#endOfLine(bytes);
-    const isAlone = bytes.length - end <= smallBytes && bytes.indexOf(emptyLine, end) < 0;
+    const isAlone = bytes.length - end <= smallHeadBytes && bytes.indexOf(emptyLine, end) < 0;
     const length = end < 0 || isAlone ? bytes.length : end;
     this.#behindHead = length - end;
     return { length, cost: headCost(length) };
@@ -346,3 +346,131 @@ class Line {
 /** The socket's own, beneath what `watch` puts before them. */
 const pause = (socket: Socket) => Socket.prototype.pause.call(socket);
 const resume = (socket: Socket) => Socket.prototype.resume.call(socket);
+
+export type RequestTurnsOptions = {
+  /** The client's address, or its network. Asked for of those that wait only. */
+  addressOf: (request: IncomingMessage) => string;
+  /** What orchestrators ask: these have turns of their own at an address. */
+  isVital: (path: string) => boolean;
+  /** Requests that start in a turn of the event loop. */
+  perTurn?: number;
+  /** What arrives of larger bodies while they wait: of all, and a quarter of it of one address. */
+  largeBytes?: number;
+};
+
+export type RequestTurns = {
+  /** Runs `go`, at once or when its turn has come. False: what waits takes too much memory already, and it will not run. */
+  start(request: IncomingMessage, go: () => void): boolean;
+  countWaiting(): number;
+};
+
+/** A small multiple of a millisecond: so late are messages over MQTT, and each step of any other request. */
+const usualPerTurn = 32;
+const usualLargeBytes = 33_554_432;
+/**
+ * Each of so many that wait may ask again as soon as it is answered, and only to read that takes longer than anybody
+ * should wait: they are answered at a pace that leaves half of the time to others.
+ */
+const crowd = 512;
+const crowdPauseMs = 4;
+/** As many as there may be connections can wait with smaller ones. */
+const smallRequestBytes = 16_384;
+/** So much of a body arrives at most before its connection is read no further. */
+const mostArriving = 131_072;
+
+/**
+ * A turn of the event loop reads from every connection that has something to read, and would start all of these
+ * requests before anybody else is looked after. So a few start in a turn, and the others wait: addresses take turns,
+ * and whoever asks at an address does, however many connections each of them has.
+ */
+export function createRequestTurns(options: RequestTurnsOptions): RequestTurns {
+  const { addressOf, isVital, perTurn = usualPerTurn, largeBytes = usualLargeBytes } = options;
+  const room = new ByteRoom({
+    maxBytes: largeBytes,
+    share: 1 / 4,
+    maxWaiting: 0,
+    maxWaitingOfKey: 0,
+  });
+  const turns = new LoopTurns({ perTurn, crowd: { size: crowd, pauseMs: crowdPauseMs } });
+
+  function wait(request: IncomingMessage, go: () => void): boolean {
+    const path = pathOf(request);
+    const from = addressOf(request);
+    const address = isVital(path) ? `${from} ${path}` : from;
+    const bytes = arrivingBytes(request);
+    const place = bytes > smallRequestBytes ? room.enter(address, bytes) : undefined;
+    if (place === null) return false;
+    turns.wait({ address, who: whoOf(request) ?? path }, () => {
+      place?.leave();
+      go();
+    });
+    return true;
+  }
+
+  return {
+    start(request, go) {
+      if (!turns.takeNow()) return wait(request, go);
+      go();
+      return true;
+    },
+    countWaiting: () => turns.waiting,
+  };
+}
+
+function arrivingBytes({ headers }: IncomingMessage): number {
+  const isOpen = headers['transfer-encoding'] !== undefined;
+  const announced = isOpen ? Infinity : Number(headers['content-length'] ?? 0);
+  return Math.min(announced, mostArriving);
+}
+
+const pathOf = ({ url = '' }: IncomingMessage) => url.split('?', 1)[0] as string;
+
+/** Of those behind one address, as they say themselves. */
+const whoOf = ({ headers }: IncomingMessage) => headers.authorization ?? headers.cookie;
+
+/**
+ * Is to be told of each request. Ends connections of those that take longer than `longestMs` to arrive, as Node's `requestTimeout`
+ * would, but for those of `ownPace`: how long these may take is said by whoever reads them.
+ */
+export function limitArrival(
+  server: Server,
+  longestMs: number,
+  ownPace: WeakSet<IncomingMessage>,
+): (response: ServerResponse) => void {
+  /** Of this turn of the event loop: most have arrived as a whole by its end, and need no timer. */
+  let arriving: ServerResponse[] = [];
+
+  function limitThose(): void {
+    const responses = arriving;
+    arriving = [];
+    for (const response of responses) if (!response.req.complete) limit(response);
+  }
+
+  function limit(response: ServerResponse): void {
+    const { req: request } = response;
+    const timer = setTimeout(() => {
+      if (request.complete || ownPace.has(request) || request.socket.destroyed) return;
+      server.emit('clientError', tooLate(), request.socket);
+    }, longestMs);
+    timer.unref();
+    // The rest of a body that nobody reads still arrives after the answer.
+    response.once('close', () => {
+      if (request.complete) clearTimeout(timer);
+    });
+  }
+
+  return (response) => {
+    if (!announcesBody(response.req)) return;
+    if (arriving.push(response) === 1) setImmediate(limitThose);
+  };
+}
+
+/** RFC 9112 section 6. */
+function announcesBody({ headers }: IncomingMessage): boolean {
+  if (headers['transfer-encoding'] !== undefined) return true;
+  return Number(headers['content-length'] ?? 0) > 0;
+}
+
+/** As Node itself calls it. */
+const tooLate = () =>
+  Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });

@@ -1,13 +1,22 @@
+import type { IncomingMessage } from 'node:http';
 import type { Readable } from 'node:stream';
-import { createBrotliDecompress, createUnzip } from 'node:zlib';
+import { createBrotliDecompress, createGunzip, createUnzip } from 'node:zlib';
 import type { Context } from 'koa';
-import { DomainError } from '../errors.ts';
-import { JoinedChunks } from '../lib/joined-chunks.ts';
-import { decodeUtf8 } from '../lib/json.ts';
-import { isPercentEncodedUtf8, isStorable, parseJsonBody } from './json.ts';
-import { parseListBody, type ListBody } from './list-body.ts';
-import type { RequestState } from './request-info.ts';
-import type { Auth } from './request.ts';
+import { DomainError, type Problem } from '../errors.ts';
+import type { Clock } from '../lib/clock.ts';
+import { nextTurn } from '../lib/event-loop.ts';
+import {
+  decodeUtf8,
+  endOfString,
+  findJsonError,
+  jsonPointer,
+  maxJsonParts,
+  measureJson,
+  tellJsonError,
+} from '../lib/json.ts';
+import { JoinedChunks } from '../lib/request-body.ts';
+import { codeOf } from '../lib/thrown.ts';
+import type { Auth, Body, RequestInfo } from './request.ts';
 
 const formType = 'application/x-www-form-urlencoded';
 
@@ -126,10 +135,10 @@ function join(ctx: Context, source: Readable, of: BodyOf, most: number): Promise
       end();
       resolve(joined.bytes);
     };
-    const onError = (error: Error): void => fail(source === req ? brokeOff() : error);
+    const onError = (error: Error): void => fail(source === req ? bodyBrokeOff() : error);
     // Decompressed, a body is read from another stream, which does not hear that the client has gone.
     const onClose = (): void => {
-      if (!req.complete) fail(brokeOff());
+      if (!req.complete) fail(bodyBrokeOff());
     };
     source.on('data', onData).on('end', onEnd).on('error', onError);
     req.on('close', onClose);
@@ -142,7 +151,7 @@ function tooLarge(of: BodyOf, most: number): Error {
   return Object.assign(new Error(message), { status: 413 });
 }
 
-const brokeOff = () => new DomainError('invalid-input', 'The body broke off.');
+const bodyBrokeOff = () => new DomainError('invalid-input', 'The body broke off.');
 
 /** zlib's own codes (`Z_DATA_ERROR`), and those that Node gives to brotli's. */
 function isOfZlib(error: unknown): error is Error {
@@ -153,4 +162,381 @@ function isOfZlib(error: unknown): error is Error {
 function malformed(ctx: Context, cause: Error): DomainError {
   const encoding = ctx.get('content-encoding');
   return new DomainError('invalid-input', `The body is not ${encoding}.`, { cause });
+}
+
+/** A body that is an object with one list, whose elements are read one by one. */
+export type ListBody = {
+  /** The name of the list. */
+  member: string;
+  /** Elements at most. */
+  most: number;
+  /** Of the body. */
+  limitBytes: number;
+};
+
+const space = /[\t\n\r ]*/y;
+/** Read before others have their turn. */
+const lengthInTurn = 65_536;
+
+/**
+ * Reads `{ "member": [ … ] }` element by element, with turns for others: what a body may have at most holds
+ * for each element by itself. Rejects with `invalid-input`; a problem's path names the element.
+ */
+export async function parseListBody(
+  text: string,
+  { member, most }: ListBody,
+): Promise<Record<string, unknown[]>> {
+  const elements: unknown[] = [];
+  const opening = new RegExp(
+    `[\\t\\n\\r ]*\\{[\\t\\n\\r ]*"${member}"[\\t\\n\\r ]*:[\\t\\n\\r ]*\\[`,
+    'y',
+  );
+  if (!opening.test(text)) throw notAList(member);
+  let at = skipSpace(text, opening.lastIndex);
+  let turnAt = at;
+  let isOver = text[at] === ']';
+  while (!isOver) {
+    const path = `/${member}/${elements.length}`;
+    if (elements.length === most)
+      throw refuse({ path: `/${member}`, message: `expected at most ${most}` });
+    const end = endOfElement(text, at, path);
+    elements.push(await parseElement(text.slice(at, end), path));
+    at = skipSpace(text, end);
+    isOver = text[at] === ']';
+    if (!isOver && text[at] !== ',') throw notAList(member);
+    if (!isOver) at = skipSpace(text, at + 1);
+    if (at - turnAt < lengthInTurn) continue;
+    turnAt = at;
+    await nextTurn();
+  }
+  if (!/^[\t\n\r ]*\}[\t\n\r ]*$/.test(text.slice(at + 1, at + 1_000))) throw notAList(member);
+  return { [member]: elements };
+}
+
+function skipSpace(text: string, at: number): number {
+  space.lastIndex = at;
+  space.test(text);
+  return space.lastIndex;
+}
+
+async function parseElement(text: string, path: string): Promise<unknown> {
+  try {
+    return await parseJsonBody(text);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    const { problems, message } = error;
+    if (problems.length > 0)
+      throw refuse(...problems.map((one) => ({ ...one, path: path + one.path })));
+    throw refuse({ path, message: message.replace(/^The body /, '').replace(/\.$/, '') });
+  }
+}
+
+/** Where the element ends that begins at `start`; reads no further than an element may have parts. */
+function endOfElement(text: string, start: number, path: string): number {
+  let depth = 0;
+  let parts = 0;
+  for (let at = start; at < text.length; at += 1) {
+    const char = text[at];
+    if (char === '"') at = endOfString(text, at);
+    else if (char === '{' || char === '[') depth += 1;
+    else if (depth === 0 && (char === ',' || char === ']')) return at;
+    else if (char === '}' || char === ']') depth -= 1;
+    if (depth < 0) break;
+    if ((char === '{' || char === '[' || char === ',') && (parts += 1) > maxJsonParts)
+      throw refuse({ path, message: `has more than ${maxJsonParts} {, [ and , beside its texts` });
+  }
+  throw refuse({ path, message: 'is not JSON' });
+}
+
+const notAList = (member: string) =>
+  new DomainError('invalid-input', `The body is not { "${member}": […] } in JSON.`);
+
+const refuse = (...problems: Problem[]) =>
+  new DomainError('invalid-input', 'The request is not valid.', { problems });
+
+// A purpose is ten levels deep.
+const maxDepth = 64;
+const maxProblems = 20;
+/** Shorter ones are read without a pause for others. */
+const longText = 16_384;
+
+/**
+ * Reads untrusted JSON; yields to the event loop while a text is long. Rejects with `invalid-input` what is
+ * no JSON, nests deeper than 64 or has more than 20,000 `{`, `[` and `,` (both seen before anything is
+ * built), names a key `__proto__`, or has text that PostgreSQL cannot store (U+0000, half a surrogate
+ * pair).
+ */
+export async function parseJsonBody(text: string): Promise<unknown> {
+  const { depth, parts } = measureJson(text, maxDepth);
+  if (depth > maxDepth) throw tooMuch(`is nested deeper than ${maxDepth} levels`);
+  if (parts > maxJsonParts)
+    throw tooMuch(`has more than ${maxJsonParts} {, [ and , beside its texts`);
+  const isLong = text.length > longText;
+  if (isLong) await nextTurn();
+  const value = parse(text);
+  if (isLong) await nextTurn();
+  const problems: Problem[] = [];
+  collectUnwelcome(value, null, problems);
+  if (problems.length > 0) {
+    throw new DomainError('invalid-input', 'The request is not valid.', { problems });
+  }
+  if (isLong) await nextTurn();
+  return value;
+}
+
+/** Whether a text can be stored as it is. */
+export function isStorable(text: string): boolean {
+  return !text.includes('\0') && text.isWellFormed();
+}
+
+/**
+ * Whether what a percent-encoded text stands for is UTF-8 (RFC 3986 section 2.5). Decoded leniently, each wrong byte
+ * would become U+FFFD, and different texts the same.
+ */
+export function isPercentEncodedUtf8(text: string): boolean {
+  try {
+    decodeURIComponent(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function tooMuch(what: string): DomainError {
+  return new DomainError('invalid-input', `The body ${what}.`);
+}
+
+function parse(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch (cause) {
+    throw new DomainError('invalid-input', `The body is not JSON${placeIn(text)}.`, { cause });
+  }
+}
+
+/** Where, in a text that is looked through at once. */
+function placeIn(text: string): string {
+  const error = text.length > longText ? null : findJsonError(text);
+  if (error === null) return '';
+  return `: ${tellJsonError(error).replaceAll('the end of the file', 'the end of the body')}`;
+}
+
+/** A place in the document, written out only where something is wrong. */
+type Place = { parent: Place; key: string | number } | null;
+
+function collectUnwelcome(value: unknown, place: Place, problems: Problem[]): void {
+  if (problems.length >= maxProblems) return;
+  if (typeof value === 'string') {
+    if (!isStorable(value)) problems.push({ path: pointer(place), message: 'is not valid text' });
+  } else if (Array.isArray(value)) {
+    for (let key = 0; key < value.length; key += 1) {
+      collectUnwelcome(value[key], { parent: place, key }, problems);
+    }
+  } else if (typeof value === 'object' && value !== null) {
+    for (const [key, item] of Object.entries(value)) {
+      const inner = { parent: place, key };
+      if (key === '__proto__' || !isStorable(key)) {
+        problems.push({ path: pointer(inner), message: 'is not a valid name' });
+      } else collectUnwelcome(item, inner, problems);
+    }
+  }
+}
+
+function pointer(place: Place): string {
+  const path: (string | number)[] = [];
+  for (let at = place; at !== null; at = at.parent) path.unshift(at.key);
+  return jsonPointer(path);
+}
+
+/** Without a byte for so long a body has ended. Time in which nobody reads it does not count. */
+const stalledMs = 60_000;
+const chunkBytes = 65_536;
+/**
+ * How many bytes gzip may make of one, beyond the first `freeBytes`: the work is bounded by what was sent. A table of
+ * measurements shrinks to a fortieth at best; gzip can do a thousandth.
+ */
+const maxExpansion = 100;
+const freeBytes = 1_048_576;
+
+/**
+ * Takes a body that is to be read as it comes, whatever its size. Throws `unsupported-type` unless it is of one
+ * of these media types, in UTF-8, and as it is or gzip.
+ */
+export function acceptBody(ctx: Context, types: string[], ownPace: WeakSet<IncomingMessage>): void {
+  const { type, charset } = ctx.request;
+  if (!types.includes(type)) throw unsupported(`The body must be ${types.join(' or ')}.`);
+  if (!['', 'utf-8', 'utf8'].includes(charset.toLowerCase()))
+    throw unsupported('The body must be written in UTF-8.');
+  if (!['', 'identity', 'gzip'].includes(encodingOf(ctx)))
+    throw unsupported('The body may be compressed with gzip, and with nothing else.');
+  ownPace.add(ctx.req);
+}
+
+/** What was accepted. `signal`: nobody waits for more of it. */
+export function openBody(ctx: Context, signal: AbortSignal, longestMs = stalledMs): Body {
+  return { type: ctx.request.type, chunks: readChunks(ctx, signal, longestMs) };
+}
+
+async function* readChunks(
+  ctx: Context,
+  signal: AbortSignal,
+  longestMs: number,
+): AsyncGenerator<Buffer> {
+  const { req } = ctx;
+  const isCompressed = encodingOf(ctx) === 'gzip';
+  const gunzip = isCompressed ? req.pipe(createGunzip({ chunkSize: chunkBytes })) : null;
+  const source: Readable = gunzip ?? req;
+  let readBytes = 0;
+  // Decompressed, a body is read from another stream, which does not hear that the client has gone.
+  const end = new EarlyEnd();
+  const onClose = () => {
+    if (!req.complete) end.reached(brokeOff());
+  };
+  const onAbort = () => end.reached(req.destroyed ? brokeOff() : stops());
+  req.once('close', onClose);
+  signal.addEventListener('abort', onAbort, { once: true });
+  if (signal.aborted) onAbort();
+  // The answer is still to be written: the connection stays, whatever becomes of the body.
+  const iterator = source.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
+  try {
+    for (;;) {
+      const next = await end.orSooner(iterator.next(), longestMs);
+      if (next.done === true) return;
+      readBytes += next.value.length;
+      if (gunzip && readBytes > freeBytes + gunzip.bytesWritten * maxExpansion) throw tooDense();
+      yield next.value;
+    }
+  } catch (error) {
+    throw describe(error, req, isCompressed);
+  } finally {
+    req.off('close', onClose);
+    signal.removeEventListener('abort', onAbort);
+    if (isCompressed) source.destroy();
+  }
+}
+
+/**
+ * What ends a body before its end. No `Promise.race` with one promise for all of the body: that one would keep
+ * something of each chunk.
+ */
+class EarlyEnd {
+  #error: Error | undefined;
+  #reject: ((error: Error) => void) | undefined;
+
+  reached(error: Error): void {
+    this.#error ??= error;
+    this.#reject?.(this.#error);
+  }
+
+  /** Waits for `work`, for `longestMs` at most, and not beyond the end. */
+  async orSooner<T>(work: Promise<T>, longestMs: number): Promise<T> {
+    const { promise, resolve, reject } = Promise.withResolvers<T>();
+    const seconds = longestMs / 1_000;
+    const timer = setTimeout(
+      () => reject(new DomainError('too-slow', `Nothing of the body came for ${seconds} s.`)),
+      longestMs,
+    );
+    this.#reject = reject;
+    work.then(resolve, reject);
+    if (this.#error) reject(this.#error);
+    try {
+      return await promise;
+    } finally {
+      clearTimeout(timer);
+      this.#reject = undefined;
+    }
+  }
+}
+
+function describe(error: unknown, req: IncomingMessage, isCompressed: boolean): unknown {
+  if (error instanceof DomainError) return error;
+  const code = codeOf(error);
+  if (isCompressed && code.startsWith('Z_'))
+    return new DomainError('invalid-input', 'The body is not gzip, or not all of it.', {
+      cause: error,
+    });
+  return req.complete ? error : brokeOff(error);
+}
+
+const tooDense = () =>
+  new DomainError(
+    'invalid-input',
+    `The gzip of the body expands more than ${maxExpansion}-fold. Send it as it is, or in smaller parts.`,
+  );
+const encodingOf = (ctx: Context) => ctx.get('content-encoding').trim().toLowerCase();
+const unsupported = (message: string) => new DomainError('unsupported-type', message);
+const stops = () => new DomainError('unavailable', 'The service stops.');
+const brokeOff = (cause?: unknown) =>
+  new DomainError('invalid-input', 'The body broke off.', { cause });
+
+/** What the outer middleware finds out about a request before any route does. */
+export type RequestState = Pick<
+  RequestInfo,
+  'requestId' | 'receivedTs' | 'now' | 'address' | 'isHttps'
+> & {
+  /** Of a body that was read as a whole, before it was decoded. */
+  bodyBytes?: Buffer;
+};
+
+/**
+ * A request as handlers see it; nothing of Koa. A class, because for a getter in an object literal V8
+ * makes a hidden class each time, which is never young and keeps the request until the next full
+ * collection.
+ */
+export class KoaRequestInfo implements RequestInfo {
+  readonly requestId: string;
+  readonly receivedTs: number;
+  readonly now: Clock;
+  readonly address: string;
+  readonly isHttps: boolean;
+  readonly credential: string;
+  readonly url: string;
+  readonly #ctx: Context;
+  readonly #stopping: AbortSignal;
+  readonly #bodyStallMs: number | undefined;
+  #signal: AbortSignal | undefined;
+
+  constructor(ctx: Context, stopping: AbortSignal, credential: string, bodyStallMs?: number) {
+    const { requestId, receivedTs, now, address, isHttps } = ctx.state as RequestState;
+    this.requestId = requestId;
+    this.receivedTs = receivedTs;
+    this.now = now;
+    this.address = address;
+    this.isHttps = isHttps;
+    this.credential = credential;
+    this.url = ctx.originalUrl;
+    this.#ctx = ctx;
+    this.#stopping = stopping;
+    this.#bodyStallMs = bodyStallMs;
+  }
+
+  header(name: string): string {
+    return this.#ctx.get(name);
+  }
+
+  accepts(...types: string[]): string | false {
+    const best = this.#ctx.accepts(...types);
+    return typeof best === 'string' ? best : false;
+  }
+
+  setHeader(name: string, value: string | string[]): void {
+    this.#ctx.set(name, value);
+  }
+
+  openBody(): Body {
+    return openBody(this.#ctx, this.signal, this.#bodyStallMs);
+  }
+
+  /** Made for the few who ask: most requests are over before anybody could leave. */
+  get signal(): AbortSignal {
+    this.#signal ??= AbortSignal.any([clientGone(this.#ctx), this.#stopping]);
+    return this.#signal;
+  }
+}
+
+function clientGone(ctx: Context): AbortSignal {
+  const controller = new AbortController();
+  ctx.res.once('close', () => controller.abort());
+  if (ctx.res.closed) controller.abort();
+  return controller.signal;
 }

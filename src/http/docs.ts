@@ -1,12 +1,12 @@
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
-import { asyncApiPage } from './asyncapi-page.ts';
-import { createOpenApi } from './openapi.ts';
-import type { WebhookDocs } from './openapi-webhooks.ts';
-import { type Streamed, jsonText, stream } from './answer.ts';
+import { escapeHtml } from '../lib/text.ts';
+import { jsonText, stream, type Streamed } from './answer.ts';
+import { createOpenApi, type WebhookDocs } from './openapi.ts';
 import type { RequestInfo } from './request.ts';
 import { defineRoute, type Route } from './route.ts';
 
@@ -101,3 +101,153 @@ function html(request: RequestInfo, content: string): Streamed {
 function text(contentType: string, content: string): Streamed {
   return stream(contentType, Readable.from([content]));
 }
+
+/** Shows an AsyncAPI document as a plain page: its description, and each of its parts as it is written. */
+export function asyncApiPage(document: object): string {
+  const parts = asObject(document);
+  const info = asObject(parts['info']);
+  const channels = Object.entries(asObject(parts['channels']));
+  const schemas = Object.entries(asObject(asObject(parts['components'])['schemas']));
+  return `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Sensorium – MQTT reference</title>
+<style>
+body { font: 16px/1.5 sans-serif; max-width: 60em; margin: 2em auto; padding: 0 1em; color: #222; }
+pre { background: #f4f4f4; padding: 1em; overflow: auto; font-size: 13px; }
+h2 { border-bottom: 1px solid #ccc; margin-top: 2em; } code { background: #f4f4f4; }
+.text { white-space: pre-wrap; }
+</style>
+<h1>${escape(info['title'] ?? 'MQTT')}</h1>
+<p>The same as an <a href="/docs/mqtt.json">AsyncAPI document</a>. HTTP has <a href="/docs">its own reference</a>.</p>
+<div class="text">${escape(info['description'] ?? '')}</div>
+${channels.map(([name, channel]) => section(name, asObject(channel))).join('')}
+${schemas.length > 0 ? '<h2>Schemas</h2>' : ''}
+${schemas.map(([name, schema]) => `<h3 id="${escape(name)}">${escape(name)}</h3>${code(schema)}`).join('')}
+</html>
+`;
+}
+
+function section(name: string, channel: Record<string, unknown>): string {
+  const { address, description, summary, ...rest } = channel;
+  return `<h2>${escape(name)}</h2>
+<p><code>${escape(address ?? '')}</code></p>
+<div class="text">${escape(summary ?? '')}${escape(description ?? '')}</div>
+${code(rest)}`;
+}
+
+function code(value: unknown): string {
+  return `<pre>${escape(JSON.stringify(value, null, 2))}</pre>`;
+}
+
+function asObject(value: unknown): Record<string, unknown> {
+  return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : {};
+}
+
+function escape(value: unknown): string {
+  const text = typeof value === 'string' ? value : (JSON.stringify(value) ?? '');
+  return text
+    .replaceAll('&', '&amp;')
+    .replaceAll('<', '&lt;')
+    .replaceAll('>', '&gt;')
+    .replaceAll('"', '&quot;');
+}
+
+/** What a page says; with `button` it asks to be sent back, with `password` together with a new password. */
+export type PageText = {
+  title: string;
+  text: string;
+  button?: string;
+  password?: string;
+  link?: { to: string; text: string };
+};
+
+/** What a browser asks for: German where it prefers that, else English. */
+export function readerLanguage(request: RequestInfo): 'en' | 'de' {
+  return /^\s*de\b/i.test(request.header('accept-language')) ? 'de' : 'en';
+}
+
+/** Answers with a page without script that may send nothing but its own form. */
+export function htmlPage(request: RequestInfo, text: PageText, status = 200): Streamed {
+  request.setHeader(
+    'Content-Security-Policy',
+    `default-src 'none'; style-src ${styleSource}; form-action 'self'; frame-ancestors 'none'; ` +
+      "base-uri 'none'",
+  );
+  const page = pageOf(text, readerLanguage(request));
+  return stream('text/html; charset=utf-8', Readable.from([page]), status);
+}
+
+/** A page of the service, without script; its form goes to where the page came from. */
+function pageOf({ title, text, button, password, link }: PageText, language: string): string {
+  const field =
+    password === undefined
+      ? ''
+      : `<label>${escapeHtml(password)}<input name="password" type="password" ` +
+        'autocomplete="new-password" minlength="8" maxlength="128" required></label>';
+  const form =
+    button === undefined
+      ? ''
+      : `<form method="post">${field}<button type="submit">${escapeHtml(button)}</button></form>\n`;
+  const wayOn = link
+    ? `<a class="button" href="${escapeHtml(link.to)}">${escapeHtml(link.text)}</a>\n`
+    : '';
+  return `<!doctype html>
+<html lang="${language}">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>Sensorium – ${escapeHtml(title)}</title>
+<style>${pageStyle}</style>
+<main>
+<p class="brand"><span class="mark"><svg viewBox="0 0 24 24" aria-hidden="true"><path d="M3 12h4l3-8 4.5 16 3-8H21"/></svg></span>Sensorium</p>
+<h1>${escapeHtml(title)}</h1>
+<p>${escapeHtml(text)}</p>
+${form}${wayOn}</main>
+</html>
+`;
+}
+
+/** How pages without script look: as the console, whose tokens these are. All text has 4.5:1 at least. */
+export const pageStyle = `
+:root {
+  color-scheme: light dark;
+  --bg: light-dark(#f7f8fa, #101317);
+  --panel: light-dark(#fff, #181c21);
+  --ink: light-dark(#16191d, #e8eaed);
+  --border: light-dark(#767f8a, #7f8893);
+  --line: light-dark(#dfe3e8, #2c323a);
+  --accent: light-dark(#1558d6, #8ab4f8);
+  --on-accent: light-dark(#fff, #101317);
+}
+* { box-sizing: border-box; }
+body {
+  display: grid; align-content: center; justify-items: center; min-height: 100vh; margin: 0; padding: 24px 12px;
+  background: var(--bg); color: var(--ink); font: 15px/1.5 system-ui, sans-serif; overflow-wrap: anywhere;
+}
+main {
+  width: min(100%, 420px); padding: 32px; border: 1px solid var(--line); border-radius: 12px;
+  background: var(--panel);
+}
+.brand { display: flex; align-items: center; gap: 8px; margin: 0 0 24px; font-size: 17px; font-weight: 650; }
+.mark { display: grid; place-items: center; width: 28px; height: 28px; border-radius: 8px; background: var(--accent); }
+svg { width: 18px; height: 18px; fill: none; stroke: var(--on-accent); stroke-width: 2.2; }
+h1 { margin: 0; font-size: 24px; font-weight: 650; line-height: 1.25; }
+p { margin: 8px 0 0; }
+form { display: grid; gap: 16px; margin-top: 24px; }
+label { display: grid; gap: 4px; font-size: 13px; font-weight: 600; }
+input, button, .button { width: 100%; min-height: 44px; border: 1px solid var(--border); border-radius: 8px; font: inherit; }
+input { padding: 0 12px; background: var(--panel); color: inherit; font-weight: 400; font-size: 16px; }
+button, .button {
+  display: grid; place-items: center; padding: 0 16px; border-color: var(--accent); background: var(--accent);
+  color: var(--on-accent); font-weight: 600; text-decoration: none; cursor: pointer;
+}
+.button { margin-top: 24px; }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+@media (max-width: 699px) { body { align-content: start; } main { padding: 24px 16px; } }
+@media (forced-colors: active) { .mark { border: 1px solid CanvasText; } svg { stroke: CanvasText; } }
+`;
+
+/** Names that style alone in a Content-Security-Policy. */
+export const styleSource = `'sha256-${createHash('sha256').update(pageStyle).digest('base64')}'`;

@@ -2,10 +2,11 @@ import { STATUS_CODES } from 'node:http';
 import {
   DomainError,
   type ErrorCode,
-  type Problem,
   type ExceededQuota,
+  type Problem,
   type RateLimit,
 } from '../errors.ts';
+import { pause } from '../lib/wait.ts';
 
 /** The one table of what a domain error is to an HTTP client. */
 const statusByCode: Record<ErrorCode, number> = {
@@ -100,4 +101,61 @@ function rateHeaders({
     'RateLimit-Policy': `"${quota}";q=${limit};w=${windowSeconds}`,
     RateLimit: `"${quota}";r=0;t=${resetSeconds}`,
   };
+}
+
+/** Waits for the first item, so that a fault at the start is still an error and not half an answer. */
+export async function begin<T>(source: AsyncIterable<T>): Promise<AsyncIterable<T>> {
+  const iterator = source[Symbol.asyncIterator]();
+  const first = await iterator.next();
+  return (async function* () {
+    try {
+      for (let next = first; next.done !== true; next = await iterator.next()) yield next.value;
+    } finally {
+      await iterator.return?.();
+    }
+  })();
+}
+
+/** Runs work; what it is refused for is thrown after a pause. */
+export type RefuseSlowly = <T>(
+  work: () => Promise<T>,
+  request: { readonly signal: AbortSignal },
+) => Promise<T>;
+
+/** A pause costs little more than the connection it is for. */
+const maxPausing = 2_000;
+
+/**
+ * For what clients ask again at once: a refusal is cheap, and thousands of them a second would cost the
+ * others more than what was refused. `pauseMs` holds 300 connections to 300 a second.
+ */
+export function createRefuseSlowly(pauseMs = 1_000): RefuseSlowly {
+  let pausing = 0;
+  return async (work, request) => {
+    try {
+      return await work();
+    } catch (error) {
+      if (!isRefusal(error) || pausing >= maxPausing) throw error;
+      pausing += 1;
+      // Who has gone need not be waited for, nor does the service that stops.
+      await pause(pauseMs, request.signal);
+      pausing -= 1;
+      throw error;
+    }
+  };
+}
+
+function isRefusal(error: unknown): boolean {
+  if (!(error instanceof DomainError)) return false;
+  return ['too-many-requests', 'unavailable', 'quota-exceeded'].includes(error.code);
+}
+
+/** Throws `not-found` with the devices that were named and are not among those found. */
+export function refuseUnknown(uuids: string[], found: { uuid: string }[]): void {
+  const known = new Set(found.map(({ uuid }) => uuid));
+  const unknown = uuids.filter((uuid) => !known.has(uuid));
+  if (unknown.length === 0) return;
+  const names = unknown.slice(0, 3).join(', ');
+  const more = unknown.length > 3 ? ` and ${unknown.length - 3} more` : '';
+  throw new DomainError('not-found', `There is no such device: ${names}${more}.`);
 }

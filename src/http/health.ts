@@ -1,6 +1,9 @@
+import { z } from 'zod';
 import { DomainError } from '../errors.ts';
-import { probeRoutes, type ProbeDeps } from './probes.ts';
-import { startHttp, type HttpOptions, type HttpServer } from './server.ts';
+import { version } from '../version.ts';
+import { defineRoute, type Route } from './route.ts';
+import { timestamp } from './schema.ts';
+import { type HttpOptions, type HttpServer, startHttp } from './server.ts';
 
 export type HealthOptions = ProbeDeps & Pick<HttpOptions, 'host' | 'port' | 'log' | 'clock'>;
 
@@ -13,4 +16,133 @@ export function startHealth({ listUnready, ...options }: HealthOptions): Promise
       throw new DomainError('unauthenticated', 'Nothing here asks for a token.');
     },
   });
+}
+
+export type ProbeDeps = {
+  /** Names of what keeps work away (`starting`, `database`, …); empty when ready. Never waits long. */
+  listUnready: () => Promise<string[]>;
+};
+
+/** What orchestrators and load balancers ask: whether to restart, and whether to send work. */
+export function probeRoutes({ listUnready }: ProbeDeps): Route[] {
+  return [
+    defineRoute({
+      name: 'getLiveness',
+      method: 'get',
+      path: '/livez',
+      summary: 'Whether the process answers',
+      tag: 'Status',
+      auth: 'none',
+      errors: [],
+      isVital: true,
+      response: z.object({ live: z.literal(true) }),
+      handler: async () => ({ live: true as const }),
+    }),
+    defineRoute({
+      name: 'getReadiness',
+      method: 'get',
+      path: '/readyz',
+      summary: 'Whether requests and devices can be served',
+      tag: 'Status',
+      auth: 'none',
+      errors: [503],
+      quiet: true,
+      isVital: true,
+      response: z.object({ ready: z.literal(true) }),
+      handler: async () => {
+        const unready = await listUnready();
+        if (unready.length > 0)
+          throw new DomainError('unavailable', `Not ready: ${unready.join(', ')}.`);
+        return { ready: true as const };
+      },
+    }),
+  ];
+}
+
+const BridgeStatus = z
+  .object({
+    connectorName: z.string(),
+    /** `absent`: no process runs it. */
+    state: z.enum(['connected', 'disconnected', 'absent']),
+    /** Since when; null where no process runs it. */
+    sinceTs: timestamp.nullable(),
+    reason: z
+      .string()
+      .nullable()
+      .describe('Why it is not connected, as a code of docs/scaling.md.'),
+    /** Where one process at a time is connected: whether one holds the lease; null elsewhere. */
+    lease: z.enum(['held', 'free']).nullable(),
+    holder: z.string().nullable().describe('The process that holds the lease: machine and number.'),
+    lastInTs: timestamp.nullable(),
+    lastOutTs: timestamp.nullable(),
+    refused: z.int().describe('Messages not taken since the start of the processes that run it.'),
+  })
+  .meta({ id: 'BridgeStatus' });
+
+const StatusResponse = z.object({
+  status: z.enum(['online', 'degraded']),
+  timestamp,
+  version: z.string().meta({ description: 'Of the program that answers.', example: '0.4.0' }),
+  degraded: z
+    .array(z.string())
+    .describe(
+      'What is not well: database, database-writes, sessions, clock (in doubt: nothing is deleted by it), bridge:<connectorName>; empty when online.',
+    ),
+  reasons: z
+    .array(
+      z.object({
+        name: z.string().describe('What of `degraded` it is about.'),
+        reason: z.string().describe('A code of docs/operations.md.'),
+        sinceTs: timestamp,
+      }),
+    )
+    .optional()
+    .describe('Why, where that is known; absent otherwise.'),
+  bridges: z
+    .array(BridgeStatus)
+    .optional()
+    .describe('Bridges to external brokers, whichever process runs them; absent without any.'),
+});
+
+export type StatusDeps = {
+  /** Names of what is not well (`database`, `sessions`, …); empty when all is. Never waits long. */
+  findTroubles: () => Promise<string[]>;
+  /** What is known of why things are not well; their names are in `degraded` too. Nothing of any account. */
+  listReasons?: () => { name: string; reason: string; sinceTs: number }[];
+  /**
+   * All bridges of the configuration; empty where they cannot be looked up. Strangers read it: no
+   * address of a broker, no device.
+   */
+  listBridges?: () => Promise<z.infer<typeof BridgeStatus>[]>;
+};
+
+/** Specification 4.6. */
+export function statusRoutes(deps: StatusDeps): Route[] {
+  const { findTroubles, listReasons = () => [], listBridges = async () => [] } = deps;
+  return [
+    defineRoute({
+      name: 'getStatus',
+      method: 'get',
+      path: '/v2/status',
+      summary: 'Status',
+      tag: 'Status',
+      auth: 'none',
+      errors: [],
+      isVital: true,
+      response: StatusResponse,
+      handler: async ({ request }) => {
+        const [troubles, bridges] = await Promise.all([findTroubles(), listBridges()]);
+        const lost = bridges.filter(({ state }) => state !== 'connected');
+        const reasons = listReasons();
+        const degraded = [
+          ...new Set([...troubles, ...reasons.map(({ name }) => name)]),
+          ...lost.map(({ connectorName }) => `bridge:${connectorName}`),
+        ];
+        const status = degraded.length === 0 ? ('online' as const) : ('degraded' as const);
+        const seen = bridges.length === 0 ? {} : { bridges };
+        const why = reasons.length === 0 ? {} : { reasons };
+        return { status, timestamp: request.now(), version, degraded, ...why, ...seen };
+      },
+    }),
+  ];
 }

@@ -1,15 +1,13 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Context } from 'koa';
+import { LRUCache } from 'lru-cache';
 import { DomainError } from '../errors.ts';
+import { network } from '../lib/address.ts';
 import type { ByteRoom, Reservation } from '../lib/byte-room.ts';
-import { network } from '../lib/network.ts';
 import { waitAtMost } from '../lib/wait.ts';
-import { hasArrived } from './arrived.ts';
-import { expectBody } from './body.ts';
-import { createExpectedRoom } from './expected-room.ts';
-import type { RequestState } from './request-info.ts';
+import { expectBody, type RequestState } from './body.ts';
 import type { Account, Token } from './request.ts';
 import type { Route } from './route.ts';
-import { StalledAnswers } from './stalled-answers.ts';
 
 export type RoomDeps = {
   room: ByteRoom;
@@ -122,4 +120,107 @@ function nameOf(ctx: Context, caller: Account | Token | null): string {
   if (caller && 'accountId' in caller) return `account ${caller.accountId}`;
   const { address } = ctx.state as RequestState;
   return `address ${network(address)}`;
+}
+
+/** Pairs of account and route that are remembered. */
+const maxRemembered = 10_000;
+/** An answer may turn out so many times as large as those before. */
+const margin = 2;
+/** How much of what was large once is still expected with each later answer. */
+const decay = 0.99;
+
+/**
+ * What requests are expected to take, by what answers to the same took lately. What may be large mostly is
+ * not: if each took the most that it could, few would run at once.
+ */
+export type ExpectedRoom = {
+  /** In bytes: between `least` and `most`, and `most` where nothing is known. */
+  of(name: string, least: number, most: number): number;
+  learn(name: string, bytes: number): void;
+};
+
+export function createExpectedRoom(): ExpectedRoom {
+  const largest = new LRUCache<string, number>({ max: maxRemembered });
+  return {
+    of(name, least, most) {
+      const known = largest.get(name);
+      return known === undefined ? most : Math.min(most, Math.max(least, margin * known));
+    },
+    learn(name, bytes) {
+      largest.set(name, Math.max(bytes, decay * (largest.get(name) ?? 0)));
+    },
+  };
+}
+
+const lookMs = 1_000;
+/** Shorter than others wait for room, so that the first of them has it. */
+const stalledMs = 3_000;
+
+/** What a client had taken when it was looked at, and how often it took nothing since. */
+type Seen = { takenBytes: number; stalledMs: number };
+
+/**
+ * Answers that take room until their clients have taken them. While others wait for that room, an answer of which
+ * nothing was taken for three seconds is broken off, and its connection closed.
+ */
+export class StalledAnswers {
+  readonly #rooms: readonly Pick<ByteRoom, 'isWanted'>[];
+  readonly #open = new Map<ServerResponse, Seen>();
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(rooms: readonly Pick<ByteRoom, 'isWanted'>[]) {
+    this.#rooms = rooms;
+  }
+
+  add(response: ServerResponse): void {
+    this.#open.set(response, { takenBytes: -1, stalledMs: 0 });
+    response.once('close', () => this.#open.delete(response));
+  }
+
+  /** Somebody waits for room: answers are looked at for as long as somebody does. */
+  hurry(): void {
+    this.#timer ??= setInterval(() => this.#look(), lookMs).unref();
+  }
+
+  #look(): void {
+    if (this.#rooms.some((room) => room.isWanted)) {
+      for (const [response, seen] of this.#open) {
+        if (isStalled(response, seen)) response.destroy();
+      }
+      return;
+    }
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+  }
+}
+
+/** An answer that is still being made waits for nobody: only what its connection could not hand over counts. */
+function isStalled({ socket }: ServerResponse, seen: Seen): boolean {
+  const waitingBytes = socket?.writableLength ?? 0;
+  const takenBytes = (socket?.bytesWritten ?? 0) - waitingBytes;
+  const tookSome = waitingBytes === 0 || takenBytes !== seen.takenBytes;
+  seen.takenBytes = takenBytes;
+  seen.stalledMs = tookSome ? 0 : seen.stalledMs + lookMs;
+  return seen.stalledMs >= stalledMs;
+}
+
+/**
+ * Resolves once all of a body has come, and reads nothing of it: for one that a connection keeps unread. Throws
+ * `invalid-input` where the client leaves before.
+ */
+export async function hasArrived(request: IncomingMessage): Promise<void> {
+  if (request.complete) return;
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  const onReadable = () => {
+    if (request.complete) resolve();
+  };
+  const onClose = () => reject(new DomainError('invalid-input', 'The body broke off.'));
+  request.on('readable', onReadable).once('close', onClose);
+  if (request.destroyed) onClose();
+  try {
+    await promise;
+  } finally {
+    // Whoever reads it begins as if nobody had listened.
+    request.off('readable', onReadable).off('close', onClose);
+  }
 }

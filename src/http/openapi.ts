@@ -1,13 +1,9 @@
+import { STATUS_CODES } from 'node:http';
 import { z } from 'zod';
 import { createDocument, type ZodOpenApiPathsObject } from 'zod-openapi';
-import { capitalized } from '../lib/capitalized.ts';
-import { failures } from './openapi-failures.ts';
-import { nameInnerSchemas } from './openapi-inner.ts';
-import { describeParameters } from './openapi-parameters.ts';
-import { tidySchemaNames } from './openapi-names.ts';
-import { KeyHeader } from './once.ts';
-import { documentMessages, sayMessages } from './openapi-streams.ts';
-import { describeWebhook, type WebhookDocs } from './openapi-webhooks.ts';
+import { capitalized } from '../lib/text.ts';
+import { KeyHeader } from './answer.ts';
+import { isAnonymous } from './body.ts';
 import type { Route } from './route.ts';
 
 type Document = ReturnType<typeof createDocument>;
@@ -152,4 +148,290 @@ function addName(names: Map<z.ZodType, string>, schema: z.ZodType, name: string)
 function pathAsName({ method, path }: Route): string {
   const words = path.split(/[/{}.-]+/).filter((word) => word !== '');
   return method + words.map(capitalized).join('');
+}
+
+type WebhookOperation = NonNullable<ZodOpenApiPathsObject[string]['post']>;
+
+/** What this service posts to others, by name: `body` is what they get. */
+export type WebhookDocs = Record<
+  string,
+  { summary: string; description: string; body: z.ZodType; headers: Record<string, string> }
+>;
+
+/** One of them, as an operation of the reference. */
+export function describeWebhook({
+  summary,
+  description,
+  body,
+  headers,
+}: WebhookDocs[string]): WebhookOperation {
+  const described = Object.entries(headers).map(
+    ([name, text]) => [name, z.string().meta({ description: text })] as const,
+  );
+  return {
+    summary,
+    description,
+    tags: ['Accounts'],
+    security: [],
+    requestParams: { header: z.object(Object.fromEntries(described)) },
+    requestBody: { required: true, content: { 'application/json': { schema: body } } },
+    responses: {
+      '2XX': { description: 'It is taken.' },
+      '4XX': { description: 'It is sent again later, as with no answer within 5 s.' },
+    },
+  };
+}
+
+type Parameter = { description?: string; schema?: { description?: string } };
+type WithPaths = { paths?: Record<string, object> };
+
+/** Says of each parameter what its schema says: pages and generators read the parameter's own description. */
+export function describeParameters<D extends WithPaths>(document: D): D {
+  const paths = mapRecord(document.paths ?? {}, (path) =>
+    mapRecord(path as Record<string, { parameters?: Parameter[] }>, ({ parameters, ...rest }) => ({
+      ...rest,
+      ...(parameters === undefined ? {} : { parameters: parameters.map(describeParameter) }),
+    })),
+  );
+  return { ...document, paths };
+}
+
+function describeParameter({ description, schema, ...rest }: Parameter): Parameter {
+  const said = description ?? schema?.description;
+  return { ...rest, ...(said === undefined ? {} : { description: said }), schema };
+}
+
+function mapRecord<T, U>(record: Record<string, T>, change: (value: T) => U): Record<string, U> {
+  return Object.fromEntries(Object.entries(record).map(([key, value]) => [key, change(value)]));
+}
+
+type Json = Record<string, unknown>;
+type WithSchemas = { components?: { schemas?: Record<string, unknown> } };
+
+/**
+ * Names each object within a named schema that has no name of its own, after where it is: `sessions` of
+ * `ListSessionsResponse` holds `ListSessionsResponseSessionsItem`. Generators would number them otherwise, in an
+ * order that changes. Follows no reference: a schema may refer to itself. Throws where two have one name.
+ */
+export function nameInnerSchemas<D extends WithSchemas>(document: D): D {
+  const schemas = document.components?.schemas;
+  if (!schemas) return document;
+  const named: Record<string, unknown> = {};
+  const add = (name: string, schema: unknown) => {
+    if (name in named) throw new Error(`Two schemas of the reference are named ${name}.`);
+    named[name] = schema;
+  };
+  const nameWithin = (schema: Json, owner: string): Json => {
+    const inner = (part: unknown, name: string): unknown => {
+      if (Array.isArray(part)) return part.map((one, index) => inner(one, `${name}${index + 1}`));
+      if (!isJson(part)) return part;
+      const within = nameWithin(part, name);
+      if (!isObject(part)) return within;
+      add(name, within);
+      return { $ref: `#/components/schemas/${name}` };
+    };
+    const entries = Object.entries(schema).map(([keyword, part]): [string, unknown] => {
+      if (keyword === 'properties') return [keyword, mapValues(part as Json, owner, inner)];
+      if (keyword === 'items') return [keyword, inner(part, `${owner}Item`)];
+      if (keyword === 'anyOf' || keyword === 'oneOf') return [keyword, inner(part, `${owner}Form`)];
+      if (keyword === 'additionalProperties') return [keyword, inner(part, `${owner}Value`)];
+      return [keyword, part];
+    });
+    return Object.fromEntries(entries);
+  };
+  for (const [name, schema] of Object.entries(schemas))
+    add(name, isJson(schema) ? nameWithin(schema, name) : schema);
+  return { ...document, components: { ...document.components, schemas: named } };
+}
+
+function mapValues(members: Json, owner: string, change: (part: unknown, name: string) => unknown) {
+  const entries = Object.entries(members).map(([key, part]) => {
+    const words = key.split(/\W+/).filter((word) => word !== '');
+    return [key, change(part, owner + words.map(capitalized).join(''))];
+  });
+  return Object.fromEntries(entries) as Json;
+}
+
+const isJson = (part: unknown): part is Json =>
+  typeof part === 'object' && part !== null && !Array.isArray(part);
+
+/** An object with members: a map or any object needs no name. */
+const isObject = ({ type, properties }: Json) =>
+  type === 'object' && Object.keys((properties as Json | undefined) ?? {}).length > 0;
+
+type Schemas = Record<string, unknown>;
+type Referring = { components?: { schemas?: Schemas } };
+
+const refPattern = /"#\/components\/schemas\/([^"]+)"/g;
+/** What the library adds to the name of a schema as it is answered, where it may differ as it is asked for. */
+const suffix = 'Output';
+
+/**
+ * Leaves out schemas that nothing refers to, and gives the plain name to one that is only answered, or answered as
+ * it is asked for: the library makes both forms of each that it is given by name.
+ */
+export function tidySchemaNames<D extends Referring>(document: D): D {
+  const { schemas = {} } = document.components ?? {};
+  const used = findUsed(document, schemas);
+  const alike = findAlike(schemas);
+  const plainNameOf = (name: string) => {
+    const plain = plainOf(name);
+    return alike.has(name) || !used.has(plain) ? plain : name;
+  };
+  const withPlainNames = <T>(part: T): T => {
+    const text = JSON.stringify(part).replaceAll(
+      refPattern,
+      (_, name: string) => `"#/components/schemas/${plainNameOf(name)}"`,
+    );
+    return JSON.parse(text) as T;
+  };
+  // Of two that are alike the one as it is asked for comes first, and stays.
+  const named = new Map<string, unknown>();
+  for (const [name, schema] of Object.entries(schemas)) {
+    const plain = plainNameOf(name);
+    if (used.has(name) && !(named.has(plain) && plain !== name)) named.set(plain, schema);
+  }
+  return withPlainNames({
+    ...document,
+    components: { ...document.components, schemas: Object.fromEntries(named) },
+  });
+}
+
+/** Those that are referred to from elsewhere than other schemas, and those that these refer to. */
+function findUsed(document: Referring, schemas: Schemas): ReadonlySet<string> {
+  const used = new Set<string>();
+  const waiting = [...namesIn({ ...document, components: {} })];
+  for (let name = waiting.pop(); name !== undefined; name = waiting.pop()) {
+    if (used.has(name)) continue;
+    used.add(name);
+    waiting.push(...namesIn(schemas[name]));
+  }
+  return used;
+}
+
+/**
+ * Answered forms that say the same as what is asked for, but that nothing else is in them. All may be alike until
+ * they are found to differ; what refers to one that differs does too.
+ */
+function findAlike(schemas: Schemas): ReadonlySet<string> {
+  const alike = new Set(Object.keys(schemas).filter((name) => plainOf(name) in schemas));
+  for (const name of alike) if (plainOf(name) === name) alike.delete(name);
+  const textOf = (name: string) =>
+    JSON.stringify(schemas[name])
+      .replaceAll(/,?"additionalProperties":false/g, '')
+      .replaceAll(refPattern, (all, ref: string) => (alike.has(ref) ? `"${plainOf(ref)}"` : all))
+      .replaceAll('#/components/schemas/', '');
+  for (let before = -1; before !== alike.size;) {
+    before = alike.size;
+    for (const name of alike) if (textOf(name) !== textOf(plainOf(name))) alike.delete(name);
+  }
+  return alike;
+}
+
+function namesIn(part: unknown): string[] {
+  const text = JSON.stringify(part) ?? '';
+  return [...text.matchAll(refPattern)].map(([, name = '']) => name);
+}
+
+const plainOf = (name: string) => (name.endsWith(suffix) ? name.slice(0, -suffix.length) : name);
+
+const marker = 'x-data';
+
+/** How the data of each message of a stream is documented: to be put right by `sayMessages`. */
+export const documentMessages = (schema: z.ZodType) => ({ schema, [marker]: {} });
+
+/**
+ * A stream is text for OpenAPI 3.1, which cannot say what its messages are. `x-data` refers to the schema of their
+ * data, so that generated code has a type for it.
+ */
+export function sayMessages<D extends object>(document: D): D {
+  const text = JSON.stringify(document, (_key, value: unknown) => {
+    if (typeof value !== 'object' || value === null || !(marker in value)) return value;
+    const { schema } = value as { schema?: unknown };
+    return { schema: { type: 'string' }, [marker]: schema };
+  });
+  return JSON.parse(text) as D;
+}
+
+type FailureResponses = NonNullable<NonNullable<ZodOpenApiPathsObject[string]['get']>['responses']>;
+
+const ProblemResponse = z
+  .object({
+    type: z.string().meta({
+      description:
+        'Stable, for programs: urn:sensorium:error: and invalid-input, unauthenticated, forbidden, ' +
+        'account-disabled, quota-exceeded, not-found, device-gone, conflict, too-many-requests, unavailable, ' +
+        'internal-error, or the words of the status.',
+      example: 'urn:sensorium:error:not-found',
+    }),
+    title: z.string(),
+    status: z.int(),
+    detail: z.string().meta({ description: 'For people.' }),
+    timestamp: z.int(),
+    requestId: z.string().meta({ description: 'Names the request in the log of the service.' }),
+    errors: z
+      .array(z.object({ path: z.string(), message: z.string() }).meta({ id: 'InvalidMember' }))
+      .optional()
+      .meta({
+        description:
+          'The problems, a hundred at most; `path` is a JSON Pointer or a query parameter.',
+      }),
+    quota: z
+      .string()
+      .optional()
+      .meta({ description: 'The name of the quota that this would go beyond.' }),
+    limit: z.int().optional().meta({ description: 'What the account may have of it.' }),
+    used: z.int().optional().meta({ description: 'What it has.' }),
+  })
+  .meta({ id: 'Problem', description: 'RFC 9457 members, and `timestamp`.' });
+
+const saidOf: Record<number, string> = {
+  400: 'Something in the request is wrong: `errors` says where, and what was expected.',
+  401: 'There is no token, or it opens nothing (any more).',
+  403: 'Not allowed: `detail` says why. An API key lacks the scope, or no key opens this.',
+  404: "There is no such thing, or it is somebody else's.",
+  408: 'Nothing of the body came for too long.',
+  409: 'It is in the way of something else: `detail` says of what.',
+  413: 'The body is too large.',
+  415: 'The body is of another media type.',
+  422: 'The `Idempotency-Key` came with another request before.',
+  429: 'Too many requests: again after `Retry-After`.',
+  500: 'A fault of the service, which its log has by the `requestId`.',
+  503: 'Something is away or full for the moment: again after `Retry-After`.',
+};
+
+const seconds = z.string().optional().meta({ description: 'Seconds.' });
+const challenge = z.string().optional().meta({ description: 'Bearer.' });
+const headersOf: Record<number, z.ZodObject> = {
+  401: z.object({ 'WWW-Authenticate': challenge }),
+  429: z.object({ 'Retry-After': seconds }),
+  503: z.object({ 'Retry-After': seconds }),
+};
+
+function describeStatus(status: number, route: Route): string {
+  if (status === 413 && isAnonymous(route)) return 'The body has more than 64 KiB.';
+  return saidOf[status] ?? `${STATUS_CODES[status] ?? 'Error'}.`;
+}
+
+/** What a route answers beside 200. What every route can answer is not repeated by its author. */
+export function failures(route: Route): FailureResponses {
+  const statuses = new Set([...route.errors, 500, 503]);
+  if (route.body ?? route.query) statuses.add(400);
+  if (route.body) statuses.add(413).add(415);
+  if (route.takes) statuses.add(400).add(408).add(415);
+  if (route.takesKey) statuses.add(400).add(409).add(422);
+  if (route.auth !== 'none') statuses.add(401);
+  if (route.auth === 'account' || route.auth === 'ticket') statuses.add(403).add(429);
+  if (route.params) statuses.add(404);
+  const entries = [...statuses]
+    .toSorted((a, b) => a - b)
+    .map((status) => [
+      String(status),
+      {
+        description: describeStatus(status, route),
+        ...(headersOf[status] ? { headers: headersOf[status] } : {}),
+        content: { 'application/json': { schema: ProblemResponse } },
+      },
+    ]);
+  return Object.fromEntries(entries) as FailureResponses;
 }

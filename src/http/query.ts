@@ -2,10 +2,9 @@ import { unescape } from 'node:querystring';
 import type { Context } from 'koa';
 import { z } from 'zod';
 import type { Problem } from '../errors.ts';
-import { nearestName } from '../lib/nearest-name.ts';
-import { isPercentEncodedUtf8, isStorable } from './json.ts';
-import { invalid, maxProblems } from './parse.ts';
-import type { Route } from './route.ts';
+import { nearestName } from '../lib/schema.ts';
+import { isPercentEncodedUtf8, isStorable } from './body.ts';
+import { invalid, maxProblems, type Route } from './route.ts';
 
 /**
  * The routes of the interface specification: what it does not name in a query has no effect there, and its answers stay

@@ -1,5 +1,4 @@
 import type { Clock } from '../lib/clock.ts';
-import type { KeyRights } from './scope.ts';
 
 /** Who calls: the account a bearer token belongs to, and the session behind that token, or the API key. */
 export type Account = {
@@ -52,3 +51,19 @@ export type Body = {
 
 /** A bearer token that the handler judges itself. */
 export type Token = { token: string };
+
+/** What a key of an account may be used for. */
+export const scopes = [
+  'devices:read',
+  'devices:write',
+  'purposes:read',
+  'purposes:write',
+  'data:read',
+  'data:write',
+  'alarms:read',
+  'alarms:write',
+] as const;
+export type Scope = (typeof scopes)[number];
+
+/** What a key may do. `labels`: only with devices that have one of these; empty: with all of the account. */
+export type KeyRights = { keyId: string; scopes: readonly Scope[]; labels: readonly string[] };

@@ -1,14 +1,13 @@
-import { nextTurn } from '../lib/in-turns.ts';
-import type { z } from 'zod';
-import { isLarge } from '../lib/check-parts.ts';
-import type { Problem } from '../errors.ts';
-import { parseListInput } from './parse-list.ts';
-import { parseInput, parseParams, refuseLargeInvalid, strictly } from './parse.ts';
-import type { ListBody } from './list-body.ts';
-import { eachTime, type Once } from './once.ts';
-import type { JsonText, Streamed } from './answer.ts';
-import type { Account, Auth, RequestInfo, Token } from './request.ts';
-import type { Scope } from './scope.ts';
+import { z } from 'zod';
+import { DomainError, type Problem } from '../errors.ts';
+import { nextTurn } from '../lib/event-loop.ts';
+import { jsonPointer } from '../lib/json.ts';
+import { partsOf } from '../lib/schema-parts.ts';
+import { checkInParts, describeIssue, isLarge } from '../lib/schema.ts';
+import { eachTime, type JsonText, type Once, type Streamed } from './answer.ts';
+import type { ListBody } from './body.ts';
+import type { Account, Auth, RequestInfo, Scope, Token } from './request.ts';
+import { describeAs } from './schema.ts';
 
 type AccountOf<A extends Auth> = {
   account: Account;
@@ -155,4 +154,163 @@ export function defineRoute<
       });
     },
   };
+}
+
+/** A path that names nothing possible names nothing: 404, the same as for what does not exist. */
+export function parseParams(schema: z.ZodType | undefined, raw: unknown): unknown {
+  if (!schema) return undefined;
+  const result = schema.safeParse(raw);
+  if (!result.success) throw new DomainError('not-found', 'There is no such resource.');
+  return result.data;
+}
+
+const strict = z
+  .enum(['true', 'false'], 'expected true or false')
+  .optional()
+  .meta({
+    override: ({ jsonSchema }: { jsonSchema: object }) => {
+      describeAs(jsonSchema, {
+        type: 'boolean',
+        description: 'What would be warned of because it is not known is refused.',
+      });
+    },
+  });
+
+/** The query of a route that refuses, when it is asked to, what it otherwise warns of. */
+export function strictly(query: z.ZodType | undefined): z.ZodType {
+  return query instanceof z.ZodObject ? query.extend({ strict }) : z.object({ strict });
+}
+
+/**
+ * Parses query and body and throws every problem of both at once; where the body is wrong, or with
+ * `?strict=true`, the warnings are among them.
+ */
+export function parseInput(
+  schemas: { query?: z.ZodType | undefined; body?: z.ZodType | undefined },
+  raw: { query: unknown; body: unknown },
+  warn: (body: unknown) => Problem[] = () => [],
+): { query: unknown; body: unknown; warnings: Problem[] } {
+  const query = schemas.query?.safeParse(raw.query);
+  const body = schemas.body?.safeParse(raw.body);
+  const warnings = warn(body?.data);
+  // A name that nobody knows is mostly one that is missing, misspelt.
+  const isTold = body?.success === false || isStrictQuery(query?.data);
+  const problems = [
+    ...problemsOf(query, (path) => String(path[0] ?? '')),
+    ...problemsOf(body, jsonPointer),
+    ...(isTold ? warnings.map(({ path, message }) => ({ path, message })) : []),
+  ];
+  if (problems.length > 0) throw invalid(problems);
+  return { query: query?.data, body: body?.data, warnings };
+}
+
+export const isStrictQuery = (query: unknown): boolean =>
+  typeof query === 'object' && query !== null && 'strict' in query && query.strict === 'true';
+
+// A large array of wrong elements must not be answered with a larger list of errors.
+export const maxProblems = 100;
+/** Members that are checked before others have their turn. */
+const membersInTurn = 2_000;
+
+/**
+ * Looks through a large body piece by piece, and throws as soon as as many problems are found as an
+ * answer lists. What is left to `parseInput` then has few, and takes a few milliseconds.
+ */
+export async function refuseLargeInvalid(
+  schema: z.ZodType | undefined,
+  body: unknown,
+): Promise<void> {
+  if (!schema || !isLarge(body)) return;
+  const problems: Problem[] = [];
+  let members = 0;
+  for (const part of checkInParts(schema, body)) {
+    for (const { path, message } of part.problems)
+      problems.push({ path: jsonPointer(path), message });
+    if (problems.length >= maxProblems) throw invalid(problems);
+    members += part.size;
+    if (members < membersInTurn) continue;
+    members = 0;
+    await nextTurn();
+  }
+  await nextTurn();
+}
+
+/** Of all problems the answer has the first hundred, and says so. */
+export function invalid(problems: Problem[]): DomainError {
+  const detail =
+    problems.length < maxProblems
+      ? 'The request is not valid.'
+      : `The request is not valid. Its first ${maxProblems} problems are listed.`;
+  return new DomainError('invalid-input', detail, { problems: problems.slice(0, maxProblems) });
+}
+
+export function problemsOf(
+  result: z.ZodSafeParseResult<unknown> | undefined,
+  write: (path: readonly PropertyKey[]) => string,
+): Problem[] {
+  const issues = result?.error?.issues ?? [];
+  return issues
+    .slice(0, maxProblems)
+    .map((issue) => ({ path: write(issue.path), message: describeIssue(issue.message) }));
+}
+
+type ListSchemas = {
+  query?: z.ZodType | undefined;
+  body?: z.ZodType | undefined;
+  listBody: ListBody;
+};
+
+type WarnOf = ((schema: z.ZodType, sent: unknown, read?: never) => Problem[]) | undefined;
+
+/** Elements that are parsed before others have their turn. */
+const elementsInTurn = 20;
+
+/**
+ * Parses a query and a body that is a list, element by element. Throws every problem, a hundred at most, with
+ * the element's place in its path; warnings are of the elements, with such paths too.
+ */
+export async function parseListInput(
+  { query, body, listBody: { member } }: ListSchemas,
+  raw: { query: unknown; body: unknown },
+  warnOf: WarnOf,
+): Promise<{ query: unknown; body: unknown; warnings: Problem[] }> {
+  const parsedQuery = query?.safeParse(raw.query);
+  const problems = problemsOf(parsedQuery, (path) => String(path[0] ?? ''));
+  const element = elementOf(body, member);
+  const sent = listOf(raw.body, member);
+  if (sent.length === 0) problems.push({ path: `/${member}`, message: 'expected at least one' });
+  const list: unknown[] = [];
+  const warnings: Problem[] = [];
+  for (const [index, one] of sent.entries()) {
+    if (problems.length >= maxProblems) break;
+    if (index > 0 && index % elementsInTurn === 0) await nextTurn();
+    const at = `/${member}/${index}`;
+    const read = element.safeParse(one);
+    problems.push(...problemsOf(read, (path) => at + jsonPointer(path)));
+    list.push(read.data);
+    if (warnings.length >= maxProblems) continue;
+    for (const said of warnOf?.(element, one, read.data as never) ?? [])
+      warnings.push({ ...said, path: at + said.path });
+  }
+  if (isStrictQuery(parsedQuery?.data))
+    problems.push(...warnings.map(({ path, message }) => ({ path, message })));
+  if (problems.length > 0) throw invalid(problems);
+  return {
+    query: parsedQuery?.data,
+    body: { [member]: list },
+    warnings: warnings.slice(0, maxProblems),
+  };
+}
+
+function elementOf(body: z.ZodType | undefined, member: string): z.ZodType {
+  const whole = body && partsOf(body);
+  const list = whole?.kind === 'object' ? whole.members[member] : undefined;
+  const parts = list && partsOf(list);
+  if (parts?.kind !== 'array') throw new Error(`The schema of the body has no list ${member}.`);
+  return parts.element as z.ZodType;
+}
+
+function listOf(body: unknown, member: string): unknown[] {
+  const list = (body as Record<string, unknown> | undefined)?.[member];
+  return Array.isArray(list) ? list : [];
 }

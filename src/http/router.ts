@@ -1,21 +1,27 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
-import { Readable } from 'node:stream';
+import { pipeline, Readable } from 'node:stream';
+import { promisify } from 'node:util';
+import { constants, createGzip, gzip, type ZlibOptions } from 'node:zlib';
 import Router from '@koa/router';
 import type Koa from 'koa';
-import type { Context } from 'koa';
+import type { Context, Middleware } from 'koa';
 import { DomainError, saysWhatIsThere } from '../errors.ts';
-import type { BodyReader } from './body.ts';
-import { acceptBody } from './body-chunks.ts';
-import { allowCompression } from './compress.ts';
-import { fingerprintOf, readKey, type Once, type RunOnce } from './once.ts';
-import { readQuery } from './query.ts';
-import { applyRateLimit, type Allowance } from './rate-limit.ts';
-import { KoaRequestInfo } from './request-info.ts';
+import {
+  type Allowance,
+  applyRateLimit,
+  fingerprintOf,
+  JsonText,
+  jsonText,
+  type Once,
+  readKey,
+  type RunOnce,
+  Streamed,
+} from './answer.ts';
+import { acceptBody, type BodyReader, KoaRequestInfo } from './body.ts';
 import type { TakeRoom } from './memory.ts';
-import { checkRights, labelsOf } from './rights.ts';
-import { JsonText, jsonText, Streamed } from './answer.ts';
+import { readQuery } from './query.ts';
 import type { Account, Token } from './request.ts';
 import type { Route } from './route.ts';
 
@@ -278,4 +284,97 @@ function bearer(ctx: Context): string {
 function ticketOf({ query: { ticket } }: Context): string {
   if (typeof ticket === 'string') return ticket;
   throw new DomainError('unauthenticated', 'A ticket is needed: POST /v2/streams.');
+}
+
+export type CompressOptions = {
+  /** Answers that are compressed at once; 32. Each takes 256 KiB, and what comes beside them is sent as it is. */
+  maxAtOnce?: number;
+};
+
+const gzipped = promisify<string, ZlibOptions, Buffer>(gzip);
+
+/** What fits into one packet arrives no sooner when it is smaller. */
+const leastBytes = 1_400;
+/** The fastest: rows repeat themselves so much that more effort saves little. */
+const options: ZlibOptions = { level: 1 };
+/** What is sent as it is read arrives as it is read: gzip would hold back megabytes of rows that repeat themselves. */
+const streamOptions: ZlibOptions = { ...options, flush: constants.Z_SYNC_FLUSH };
+
+/** Pages are left out: some have the token of a link in them. */
+const types = /^(application\/(json|x-ndjson)|text\/(csv|css|javascript))\b/;
+
+/**
+ * Compresses answers with gzip for whoever takes it (RFC 9110 section 12.5.3), in Node's thread pool. Which answers,
+ * says `allowCompression`.
+ */
+export function compress({ maxAtOnce = 32 }: CompressOptions = {}): Middleware {
+  let running = 0;
+
+  async function compressText(ctx: Context, text: string): Promise<void> {
+    if (Buffer.byteLength(text) < leastBytes) return;
+    running += 1;
+    try {
+      const bytes = await gzipped(text, options);
+      ctx.set('Content-Encoding', 'gzip');
+      ctx.body = bytes;
+    } finally {
+      running -= 1;
+    }
+  }
+
+  function compressStream(ctx: Context, source: Readable): void {
+    running += 1;
+    // What goes wrong with one of them ends both; Koa hears of it from the one that it sends.
+    const compressed = pipeline(source, createGzip(streamOptions), () => {
+      running -= 1;
+    });
+    ctx.set('Content-Encoding', 'gzip');
+    ctx.body = compressed;
+  }
+
+  return async (ctx, next) => {
+    await next();
+    if (ctx['mayCompress'] !== true || !types.test(ctx.type)) return;
+    // Compressed already, as it was stored.
+    if (ctx.res.hasHeader('Content-Encoding')) return;
+    ctx.vary('Accept-Encoding');
+    if (running >= maxAtOnce || ctx.acceptsEncodings('gzip', 'identity') !== 'gzip') return;
+    if (typeof ctx.body === 'string') await compressText(ctx, ctx.body);
+    else compressStream(ctx, ctx.body as Readable);
+  };
+}
+
+/**
+ * Says that an answer may be compressed. Those with a secret may not: where others can add to an answer, its
+ * length would tell them what else is in it (BREACH). So nothing is that was made just now, by a POST.
+ */
+export function allowCompression(ctx: Context, route: Route, account: Account | null): void {
+  const { method, isEndless, secrets } = route;
+  const hasSecrets = secrets === 'always' || (secrets === 'sessions' && !account?.key);
+  ctx['mayCompress'] = method === 'get' && !isEndless && !hasSecrets;
+}
+
+/** Throws `forbidden` where a route is closed to the key with which it is called; a session opens all. */
+export function checkRights(account: Account, { scope, isOfWholeAccount }: Route): void {
+  const { key } = account;
+  if (!key) return;
+  if (scope === undefined)
+    throw new DomainError('forbidden', 'No API key opens this: log in with the password.');
+  checkScope(account, scope);
+  if (isOfWholeAccount && key.labels.length > 0)
+    throw new DomainError(
+      'forbidden',
+      'The API key is confined to devices with certain labels, and this is of the whole account.',
+    );
+}
+
+/** Throws `forbidden` where a key lacks the scope. */
+export function checkScope({ key }: Account, scope: NonNullable<Route['scope']>): void {
+  if (key && !key.scopes.includes(scope))
+    throw new DomainError('forbidden', `The API key lacks the scope ${scope}.`);
+}
+
+/** The labels to which whoever calls is confined; null: to none. */
+export function labelsOf({ key }: Account): readonly string[] | null {
+  return key && key.labels.length > 0 ? key.labels : null;
 }

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { readTime } from '../lib/time.ts';
+import type { RequestInfo } from './request.ts';
 
 /** Milliseconds since the Unix epoch in a response; specification section 2.1. */
 export const timestamp = z.int().meta({
@@ -150,3 +151,83 @@ export type MessageResponse = z.infer<typeof MessageResponse>;
 
 export const TimestampResponse = z.object({ timestamp }).meta({ id: 'TimestampResponse' });
 export type TimestampResponse = z.infer<typeof TimestampResponse>;
+
+/** Names with commas in between, each once. */
+export const namesOf = (text: string) =>
+  [...new Set(text.split(',').map((name) => name.trim()))].filter(Boolean);
+
+/** `senses` of a query. */
+export const sensesQuery = z
+  .string()
+  .transform(namesOf)
+  .refine((senses) => senses.length <= 256, 'names more than 256 senses')
+  .optional()
+  .meta({ description: 'Only these senses: 0x1a,0x1b' });
+
+/** Devices that a query names: as many fit into the 16 KiB that the head of a request has, with %2C in between too. */
+const maxQueryDevices = 400;
+
+/** `devices` of a query, by their identifiers. */
+export const devicesQuery = z
+  .string()
+  .transform(namesOf)
+  .pipe(
+    z
+      .array(z.guid('is no deviceAuthUuid').toLowerCase())
+      .min(1)
+      .max(maxQueryDevices, `names more than ${maxQueryDevices} devices`),
+  )
+  .optional()
+  .meta({
+    description: `Only these devices, ${maxQueryDevices} at most, by \`deviceAuthUuid\` with commas.`,
+    example: exampleIds.device,
+  });
+
+const maxLabelLength = 64;
+
+/** `label` of a query. It is one: a comma is part of it (`refuseLabelList`). */
+export const labelQuery = z
+  .string()
+  .min(1)
+  .refine(
+    (label) => Array.from(label).length <= maxLabelLength,
+    `expected at most ${maxLabelLength} characters`,
+  )
+  .optional()
+  .meta({ description: 'Only devices with this label: one, a comma is part of it.' });
+
+/**
+ * An opaque `cursor` query parameter that carries `schema`'s value from one page to the next;
+ * what was not made by `linkNext` is 400.
+ */
+export function cursorQuery<S extends z.ZodType>(schema: S) {
+  return z
+    .string()
+    .max(2_048)
+    .transform((text, context): z.output<S> => {
+      const result = schema.safeParse(decode(text));
+      if (result.success) return result.data;
+      context.addIssue({ code: 'custom', message: 'is not a cursor of this list' });
+      return z.NEVER;
+    })
+    .optional()
+    .meta({
+      description: 'Where the next page begins: taken from the Link header, never made up.',
+    });
+}
+
+/** Adds `Link: <…>; rel="next"` (RFC 8288): the same request from `cursor` on. */
+export function linkNext(request: RequestInfo, cursor: unknown): void {
+  const [path = '', search = ''] = request.url.split('?', 2);
+  const query = new URLSearchParams(search);
+  query.set('cursor', Buffer.from(JSON.stringify(cursor)).toString('base64url'));
+  request.setHeader('Link', `<${path}?${query.toString()}>; rel="next"`);
+}
+
+function decode(text: string): unknown {
+  try {
+    return JSON.parse(Buffer.from(text, 'base64url').toString('utf8')) as unknown;
+  } catch {
+    return undefined;
+  }
+}

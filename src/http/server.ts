@@ -1,26 +1,22 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { Socket } from 'node:net';
-import type { Duplex } from 'node:stream';
-import type { ConnectionPlaces } from '../lib/connection-places.ts';
-import { network } from '../lib/network.ts';
-import { trustProxies } from './address.ts';
-import { type AppOptions, createApp } from './app.ts';
-import { limitArrival } from './arrival-limit.ts';
-import { limitConnections } from './connection-limits.ts';
-import { crossOriginDevices } from './headers.ts';
-import { watchIdleSockets } from './idle-sockets.ts';
-import { listen, type HttpListener } from './listen.ts';
-import { type Handle, OneByOne } from './arrivals.ts';
-import { createRequestTurns } from './request-turns.ts';
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import {
-  refuseAtOnce,
-  refuseConnect,
-  refuseConnection,
-  refuseExpectation,
-  refuseHost,
-  refuseUpgrade,
-} from './refuse.ts';
-import { namesItsHost, normalizeTarget } from './target.ts';
+  createServer,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+  STATUS_CODES,
+} from 'node:http';
+import { createServer as createNetServer, type Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { DomainError } from '../errors.ts';
+import { network } from '../lib/address.ts';
+import { type ConnectionPlace, ConnectionPlaces } from '../lib/connection-places.ts';
+import { listenTogether } from '../lib/servers.ts';
+import { plain, trustProxies, trusts } from './answer.ts';
+import { type AppOptions, createApp, crossOriginDevices } from './app.ts';
+import { createRequestTurns, type Handle, limitArrival, OneByOne } from './arrivals.ts';
+import { toAnswer } from './errors.ts';
 
 export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -164,3 +160,244 @@ async function close(server: Server, listening: HttpListener, drainMs: number): 
   await listening.close();
   clearTimeout(timer);
 }
+
+const slash = 47;
+const absoluteForm = /^https?:\/\/([^/?#]+)/i;
+const escapedUnreserved = /%(2D|2E|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])/gi;
+
+/**
+ * Rewrites a request's target as all that follows reads it: what names the whole address becomes its path, and its host
+ * the request's host (RFC 9112 section 3.2.2); letters, digits, `-`, `.`, `_` and `~` that are escaped in the path become
+ * what they stand for (RFC 3986 section 6.2.2.2).
+ */
+export function normalizeTarget(request: IncomingMessage): void {
+  const { url = '' } = request;
+  if (url.charCodeAt(0) === slash && !url.includes('%')) return;
+  const absolute = absoluteForm.exec(url);
+  if (absolute) request.headers.host = absolute[1];
+  const target = absolute ? url.slice(absolute[0].length) : url;
+  const queryAt = target.indexOf('?');
+  const pathEnd = queryAt < 0 ? target.length : queryAt;
+  const path = target
+    .slice(0, pathEnd)
+    .replace(escapedUnreserved, (escape) => decodeURIComponent(escape));
+  request.url = (absolute && !path.startsWith('/') ? `/${path}` : path) + target.slice(pathEnd);
+}
+
+/** Whether `Host` is there as often as it has to be: once, and in HTTP/1.0 it need not be (RFC 9112 section 3.2). */
+export function namesItsHost({ rawHeaders, httpVersionMinor, httpVersionMajor }: IncomingMessage) {
+  let hosts = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at] as string;
+    if (name.length === 4 && name.toLowerCase() === 'host') hosts += 1;
+  }
+  return hosts === 1 || (hosts === 0 && httpVersionMajor === 1 && httpVersionMinor === 0);
+}
+
+/** Answers what Node could not parse, or waited for too long, in the form of every other error. */
+export function refuseConnection(error: Error & { code?: string }, socket: Duplex, nowTs: number) {
+  if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy();
+  if (error.code === 'HPE_HEADER_OVERFLOW')
+    return refuse(socket, 431, 'The request line and the headers are larger than 16 KiB', nowTs);
+  if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
+    return refuse(socket, 408, 'The request took too long to arrive', nowTs);
+  }
+  return refuse(socket, 400, 'This is not HTTP as RFC 9112 has it', nowTs);
+}
+
+/** `isAddressed`: by its one `Host`. */
+export function refuseUpgrade(socket: Duplex, isAddressed: boolean, nowTs: number) {
+  socket.on('error', () => socket.destroy());
+  if (isAddressed) return refuse(socket, 404, 'There is no such resource', nowTs);
+  return refuse(socket, 400, oneHost, nowTs);
+}
+
+/** Answers a request that cannot even wait, and ends its connection: nothing more is read of it. */
+export function refuseAtOnce(response: ServerResponse, nowTs: number): void {
+  const detail = 'Too many large requests wait already: try again later.';
+  const error = new DomainError('unavailable', detail, { retryAfterSeconds: 2 });
+  sendRefusal(response, error, nowTs);
+}
+
+/** RFC 9112 section 3.2: a request with no `Host`, or with two, might be meant for somebody else. */
+export function refuseHost(response: ServerResponse, nowTs: number): void {
+  sendRefusal(response, of(400, oneHost), nowTs);
+}
+
+/** RFC 9110 section 10.1.1. */
+export function refuseExpectation(response: ServerResponse, nowTs: number): void {
+  sendRefusal(response, of(417, 'The only expectation that is met is 100-continue'), nowTs);
+}
+
+/** RFC 9110 section 9.3.6. */
+export function refuseConnect(socket: Duplex, nowTs: number) {
+  socket.on('error', () => socket.destroy());
+  return refuse(socket, 405, 'This service is no proxy: there is no CONNECT', nowTs);
+}
+
+/** What a request is answered with that no route sees; its connection ends. */
+function sendRefusal(response: ServerResponse, error: Error, nowTs: number): void {
+  const { status, headers, body } = toAnswer(error, randomUUID(), nowTs);
+  response.writeHead(status, {
+    ...headers,
+    'Content-Type': 'application/json; charset=utf-8',
+    'X-Content-Type-Options': 'nosniff',
+    Connection: 'close',
+  });
+  response.end(JSON.stringify(body));
+}
+
+const oneHost = 'Expected one Host header (RFC 9112 section 3.2)';
+const of = (status: number, detail: string) => Object.assign(new Error(detail), { status });
+
+function refuse(socket: Duplex, status: number, detail: string, nowTs: number): Duplex {
+  const body = JSON.stringify(toAnswer(of(status, detail), randomUUID(), nowTs).body);
+  const head = [
+    `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,
+    'Content-Type: application/json; charset=utf-8',
+    `Content-Length: ${Buffer.byteLength(body)}`,
+    'X-Content-Type-Options: nosniff',
+    'Connection: close',
+  ];
+  return socket.end(`${head.join('\r\n')}\r\n\r\n${body}`, () => linger(socket));
+}
+
+/**
+ * The connection stays for a moment: closed with bytes unread it is reset, which may take the answer with it (RFC 9112
+ * section 9.6). And whoever tries again at once costs others less: 400 connections are 800 a second.
+ */
+const lingerMs = 500;
+const mostLingering = 1_000;
+const lingering = new Set<Duplex>();
+
+function linger(socket: Duplex): void {
+  if (socket.destroyed) return;
+  if (lingering.size >= mostLingering) return void socket.destroy();
+  lingering.add(socket);
+  const timer = setTimeout(() => socket.destroy(), lingerMs);
+  socket.once('close', () => {
+    clearTimeout(timer);
+    lingering.delete(socket);
+  });
+}
+
+export type IdleSockets = {
+  /** Closes connections without a request under way: those that wait now, and each of the others when it is through. */
+  closeIdle(isBusy: (socket: Socket) => boolean): void;
+  /** Its last request was answered. */
+  idle(socket: Socket): void;
+};
+
+/**
+ * Knows the open connections. (Node's own `closeIdleConnections` leaves out those that have not sent
+ * anything yet, and looks once.) Upgraded ones are not watched.
+ */
+export function watchIdleSockets(): IdleSockets & { watch(server: Server): void } {
+  const open = new Set<Socket>();
+  let isClosing = false;
+  return {
+    watch(server) {
+      server.on('connection', (socket) => {
+        open.add(socket);
+        socket.once('close', () => open.delete(socket));
+        if (isClosing) socket.destroySoon();
+      });
+      server.on('upgrade', ({ socket }) => open.delete(socket));
+    },
+    idle(socket) {
+      if (isClosing) socket.destroySoon();
+    },
+    closeIdle(isBusy) {
+      isClosing = true;
+      for (const socket of open) if (!isBusy(socket)) socket.destroy();
+    },
+  };
+}
+
+export type ConnectionLimits = {
+  /** Open at once, of all clients, where there are no `places`. */
+  connections: number;
+  /** Of one address (IPv6: a /64); of trusted proxies all that come. */
+  connectionsPerAddress: number;
+  trustedProxies: string[];
+  /** Shared with whoever else listens in this process. */
+  places?: ConnectionPlaces | undefined;
+  /** Whether a connection may be closed for another client's (`Held.mayGo`). */
+  mayGo: (socket: Socket, isUrgent: boolean) => boolean;
+};
+
+/**
+ * Closes a connection beyond the limits as soon as it is accepted, before anything is read of it: each
+ * costs memory and a file descriptor for as long as its client likes. Where all places are taken, idle connections make way
+ * for it (`ConnectionPlaces`). One that was upgraded is no longer counted here.
+ */
+export function limitConnections(server: Server, limits: ConnectionLimits): void {
+  const { connections, connectionsPerAddress, mayGo } = limits;
+  const isTrusted = trusts(limits.trustedProxies);
+  const places =
+    limits.places ??
+    new ConnectionPlaces({
+      most: connections,
+      kept: 0,
+      ofListener: { http: connections, mqtt: 0 },
+    });
+  const open = new Map<Socket, { from: string; place: ConnectionPlace }>();
+  const byNetwork = new Map<string, number>();
+
+  const release = (socket: Socket) => {
+    const had = open.get(socket);
+    if (had === undefined) return;
+    open.delete(socket);
+    had.place.leave();
+    const left = (byNetwork.get(had.from) ?? 1) - 1;
+    if (left > 0) byNetwork.set(had.from, left);
+    else byNetwork.delete(had.from);
+  };
+
+  server.on('connection', (socket) => {
+    const address = plain(socket.remoteAddress ?? '');
+    const from = network(address);
+    const count = byNetwork.get(from) ?? 0;
+    const isTooMany = count >= connectionsPerAddress && !isTrusted(address);
+    if (isTooMany) return void socket.destroy();
+    const place = places.enter('http', address, {
+      socket,
+      mayGo: (isUrgent) => mayGo(socket, isUrgent),
+    });
+    if (!place) return void socket.destroy();
+    open.set(socket, { from, place });
+    byNetwork.set(from, (byNetwork.get(from) ?? 0) + 1);
+    socket.once('close', () => release(socket));
+  });
+  server.on('upgrade', (request: IncomingMessage) => release(request.socket));
+}
+
+/** A turn of the event loop accepts as many connections: those of one client's burst must not keep others waiting. */
+const sockets = 16;
+/** Connections that wait for each of them; the kernel may hold fewer (`net.core.somaxconn`). */
+const backlog = 256;
+
+export type HttpListener = {
+  port: number;
+  /** Accepts no more; resolves when all connections have ended. */
+  close(): Promise<void>;
+};
+
+/** Rejects when the address cannot be had. Port 0: any free one. */
+export async function listen(server: Server, host: string, port: number): Promise<HttpListener> {
+  const further = Array.from({ length: sockets - 1 }, () => createFurther(server));
+  const had = await listenTogether([server, ...further], { host, port, backlog });
+  const listening = [server, ...further].filter((each) => each.listening);
+  return {
+    port: had,
+    close: async () => {
+      await Promise.all(listening.map((each) => once(each.close(), 'close')));
+    },
+  };
+}
+
+/** As node:http opens its own: half open, and without delay. */
+const createFurther = (server: Server) =>
+  createNetServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
+    server.emit('connection', socket),
+  );

@@ -1,14 +1,12 @@
+import { z } from 'zod';
 import type { Database } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
-import { labelsOf } from '../http/rights.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { exampleIds } from '../http/schema.ts';
-import { createSlots } from '../quotas/slots.ts';
-import type { ImportPorts } from './ports.ts';
-import { csvType, ndjsonType } from '../lib/media-types.ts';
-import type { Receipt } from './receipt.ts';
-import { ImportRun } from './imports.ts';
-import { ImportReceipt } from './schema.ts';
+import { labelsOf } from '../http/router.ts';
+import { exampleIds, timestamp } from '../http/schema.ts';
+import { csvType, ndjsonType } from '../lib/text.ts';
+import { createSlots } from '../quotas/exports.ts';
+import { type ImportPorts, ImportRun, type Receipt } from './imports.ts';
 
 export type ImportRoutesDeps = ImportPorts & {
   db: Database;
@@ -104,3 +102,22 @@ function tooMany(limit: number): DomainError {
     },
   );
 }
+
+const count = z.int().min(0);
+
+export const ImportReceipt = z.object({
+  stored: count,
+  repeated: count.meta({ description: 'Lines that were stored already: they stay once.' }),
+  rejected: count,
+  errors: z
+    .array(
+      z.object({
+        line: z.int().min(1).meta({ description: 'Counted from 1; of CSV that is the header.' }),
+        reason: z.string().meta({ description: 'A code, a colon and what is wrong, for people.' }),
+      }),
+    )
+    .max(100)
+    .meta({ description: 'Why lines were rejected: the first hundred.' }),
+  timestamp,
+});
+export type ImportReceipt = z.infer<typeof ImportReceipt>;

@@ -1,13 +1,11 @@
-import type { Bus } from '../bus/bus.ts';
+import type { Bus, LiveDevice, LiveValue } from '../bus/bus.ts';
 import type { NewEvent } from '../contract/event.ts';
-import type { DeviceIdentity, Downlink, TimeRequest } from '../contract/uplink.ts';
+import type { DeviceIdentity, Downlink, Outcome, TimeRequest } from '../contract/uplink.ts';
 import { DomainError } from '../errors.ts';
 import type { Log } from '../log/logger.ts';
-import type { Changes } from './rules/changes.ts';
-import { noteOutcomes } from './store/outcomes.ts';
-import type { Plan } from './store/plan.ts';
-import { publishValues, type ValueListeners } from './store/publish-values.ts';
-import type { Written } from './store/write.ts';
+import type { Plan } from './plan.ts';
+import { addRejection, type Changes, type MeasurementRow } from './rules/model.ts';
+import type { Written } from './write.ts';
 
 /** What is counted. */
 export type IngestObserver = {
@@ -85,4 +83,101 @@ function publishEvents(recorded: NewEvent[], signals: Changes['signals'], { bus 
   const accountIds = [...new Set(concerned.map(({ accountId }) => accountId))];
   const deviceIds = [...new Set(concerned.map(({ deviceId }) => deviceId))];
   bus.publish('events', { accountIds, deviceIds });
+}
+
+/** Adds what was committed of messages whose senders ask to what is known of them. */
+export function noteOutcomes(
+  { outcomes, events }: Pick<Changes, 'outcomes' | 'events'>,
+  { added, recorded }: Pick<Written, 'added' | 'recorded'>,
+): void {
+  let hasEvents = false;
+  for (const planned of outcomes.values()) if (planned.events.length > 0) hasEvents = true;
+  const kept = new Set(hasEvents ? events : []);
+  const fresh = new Set(hasEvents ? recorded : []);
+  for (const [{ outcome }, planned] of outcomes) {
+    if (!outcome) continue;
+    const { measurements, rejected, stored, repeated } = planned;
+    outcome.stored += stored;
+    outcome.repeated += repeated;
+    let isNew = measurements.length;
+    if (added) for (const row of measurements) if (!added.has(row)) isNew -= 1;
+    outcome.stored += isNew;
+    outcome.repeated += measurements.length - isNew;
+    for (const one of rejected) addRejection(outcome.rejected, one, planned.maxRejections);
+    if (planned.events.length > 0) noteEvents(outcome, planned.events, kept, fresh);
+  }
+}
+
+/** `kept`: those that the quota let through. `fresh`: those that were not recorded before. */
+function noteEvents(
+  outcome: Outcome,
+  reported: NewEvent[],
+  kept: ReadonlySet<NewEvent>,
+  fresh: ReadonlySet<NewEvent>,
+): void {
+  let beyond = 0;
+  for (const event of reported) {
+    if (fresh.has(event)) outcome.stored += 1;
+    else if (kept.has(event)) outcome.repeated += 1;
+    else beyond += 1;
+  }
+  if (beyond === 0) return;
+  const message = `${beyond} events are beyond the account's quota of events: they are not recorded.`;
+  outcome.rejected.push({ reason: 'events-not-recorded', message, path: '', more: beyond });
+}
+
+/** To whose values anybody listens, in any process. */
+export type ValueListeners = {
+  isEmpty(): boolean;
+  has(accountId: number): boolean;
+};
+
+/** Of one message: half a millisecond to write it, and another one to read it. */
+const valuesPerMessage = 500;
+
+/** Publishes what was committed of accounts to whose values somebody listens, in its order. */
+export function publishValues(
+  { works, rows }: Pick<Plan, 'works' | 'rows'>,
+  listeners: ValueListeners,
+  bus: Pick<Bus, 'publish'>,
+): void {
+  const heard = new Map<number, DeviceIdentity>();
+  for (const { queue } of works)
+    if (listeners.has(queue.device.accountId)) heard.set(queue.device.deviceId, queue.device);
+  if (heard.size === 0) return;
+  const byAccount = new Map<number, LiveDevice[]>();
+  let count = 0;
+  const send = (): void => {
+    for (const [accountId, devices] of byAccount)
+      bus.publish('measurements', { accountId, devices });
+    byAccount.clear();
+    count = 0;
+  };
+  for (const row of rows.measurements) {
+    const device = heard.get(row.deviceId);
+    if (!device) continue;
+    valuesOf(byAccount, device).push(toLiveValue(row));
+    count += 1;
+    if (count === valuesPerMessage) send();
+  }
+  send();
+}
+
+/** Where the next value of a device goes. */
+function valuesOf(
+  byAccount: Map<number, LiveDevice[]>,
+  { accountId, deviceId, uuid }: DeviceIdentity,
+): LiveValue[] {
+  const devices = byAccount.get(accountId) ?? [];
+  byAccount.set(accountId, devices);
+  // Rows of a device stand one behind the other.
+  const last = devices.at(-1);
+  if (last?.deviceId === deviceId) return last.values;
+  const values: LiveValue[] = [];
+  devices.push({ deviceId, uuid, values });
+  return values;
+}
+
+function toLiveValue({ sId, ts, val, long }: MeasurementRow): LiveValue {
+  return long === undefined ? [sId, ts, val] : [sId, ts, val, long];
 }

@@ -1,17 +1,21 @@
 import { setImmediate } from 'node:timers/promises';
-import type { Database } from '../db/database.ts';
-import type { Committing, Transaction } from '../db/transaction.ts';
+import type { Measurement } from '../contract/values.ts';
+import type { Committing, Database, Transaction } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
 import { type TellDeps, tellStored } from './after-commit.ts';
-import type { ContextLoader } from './device-state.ts';
+import type { ContextCache, ContextLoader } from './device-state.ts';
 import { type EventQuotaFilter, noneLeftOut } from './event-quota.ts';
-import { areTicks, type DeviceQueue, tickedTs, type Work } from './queue/device-queue.ts';
-import type { DeviceQueues } from './queues.ts';
-import type { ApplyLimits } from './rules/scope.ts';
-import type { ContextCache } from './store/context-cache.ts';
-import { type FindStored, findStoredAlready } from './store/find-stored.ts';
-import { planBatch, postponeUnread } from './store/plan-batch.ts';
-import type { Plan } from './store/plan.ts';
-import { StaleContext, write, type Writers, type Written } from './store/write.ts';
+import { type Plan, planBatch, postponeUnread } from './plan.ts';
+import { areTicks, type DeviceQueue, type DeviceQueues, tickedTs, type Work } from './queues.ts';
+import {
+  type ApplyLimits,
+  type DeviceContext,
+  type MeasurementRow,
+  nameOfStored,
+  StoredAlready,
+} from './rules/model.ts';
+import { aheadMs } from './rules/sense-clock.ts';
+import { StaleContext, write, type Writers, type Written } from './write.ts';
 
 export type CommitDeps = TellDeps & {
   db: Database;
@@ -163,3 +167,63 @@ function noteForgotten(error: StaleContext, works: Work[], unread: ReadonlySet<D
 
 /** TypeScript does not see that a callback has changed it. */
 const isSent = (stage: 'open' | 'sent' | 'over'): boolean => stage === 'sent';
+
+/** Those of the rows that the history has. */
+export type FindStored = (tx: Sql, rows: MeasurementRow[]) => Promise<MeasurementRow[]>;
+
+const none: ReadonlyMap<number, StoredAlready> = new Map();
+
+/**
+ * What the history has of the measurements of devices where the newest of each sense does not tell: below it,
+ * ahead of their arrival, or of a sense with a clock of its own. To be asked where a redelivery is expected.
+ */
+export async function findStoredAlready(
+  tx: Sql,
+  works: Work[],
+  findStored: FindStored,
+): Promise<ReadonlyMap<number, StoredAlready>> {
+  const asked = new Map<number, MeasurementRow[]>();
+  for (const { queue, units } of works) {
+    const { context } = queue;
+    if (!context || context.watched.size === 0) continue;
+    const rows = rowsOf(context, units);
+    if (rows.length > 0) asked.set(context.device.deviceId, rows);
+  }
+  if (asked.size === 0) return none;
+  const found = Map.groupBy(
+    await findStored(tx, [...asked.values()].flat()),
+    ({ deviceId }) => deviceId,
+  );
+  const names = (deviceId: number) => (found.get(deviceId) ?? []).map(nameOfRow);
+  return new Map(
+    [...asked.keys()].map((deviceId) => [deviceId, new StoredAlready(names(deviceId))]),
+  );
+}
+
+/** All that its purposes read, where one of them is in doubt. */
+function rowsOf({ device, watched, seen, clocks }: DeviceContext, units: Work['units']) {
+  const rows: MeasurementRow[] = [];
+  const newest = new Map<string, number>();
+  let isInDoubt = false;
+  for (const { content, message } of units) {
+    if (content.kind !== 'measurements') continue;
+    const { arrivedTs } = message.uplink;
+    for (const { value } of content.items) {
+      const { sId, val, ts = arrivedTs } = value;
+      const number = watched.get(sId);
+      if (number === undefined) continue;
+      const last = newest.get(sId) ?? seen.get(number)?.ts ?? -Infinity;
+      isInDoubt ||= ts < last || ts > arrivedTs + aheadMs || clocks?.has(sId) === true;
+      newest.set(sId, Math.max(last, ts));
+      const place =
+        typeof val === 'number' ? { val, long: undefined } : { val: val.lat, long: val.long };
+      rows.push({ deviceId: device.deviceId, sId, ts, ...place });
+    }
+  }
+  return isInDoubt ? rows : [];
+}
+
+function nameOfRow({ sId, ts, val, long }: MeasurementRow): string {
+  const given: Measurement['val'] = long === undefined ? val : { lat: val, long };
+  return nameOfStored({ sId, ts, val: given });
+}

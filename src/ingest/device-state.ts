@@ -1,22 +1,32 @@
 import { setImmediate } from 'node:timers/promises';
-import { sensesOf } from '../contract/senses.ts';
+import { sensesOf } from '../contract/configuration.ts';
 import type { Sql } from '../db/sql.ts';
-import { numbered, type Profile } from '../engine/compile.ts';
+import { compileProfile, numbered, type Profile } from '../engine/compile.ts';
 import type { Newest } from '../engine/last-seen.ts';
-import type { StoredRuntime } from '../engine/read-runtime.ts';
-import { addedTo, replay } from '../engine/replay.ts';
+import { addedTo, replay, type StoredRuntime } from '../engine/runtime-codec.ts';
 import type { Runtime } from '../engine/runtime.ts';
-import type { DeviceQueue } from './queue/device-queue.ts';
-import type { DeviceContext, EvidenceLog, Reported } from './rules/device-context.ts';
-import { logOfRead } from './rules/evidence-log.ts';
-import { Budget, evidenceCost } from './rules/model.ts';
-import { Pages } from './rules/pages.ts';
+import type { DeviceQueue } from './queues.ts';
+import { logOfRead } from './rules/evaluate.ts';
+import {
+  Budget,
+  type DeviceContext,
+  evidenceBytes,
+  evidenceCost,
+  type EvidenceLog,
+  Pages,
+  type Reported,
+} from './rules/model.ts';
 import { aheadMs } from './rules/sense-clock.ts';
 import { beginClocks, clocksOf, type FindNewest } from './save-states.ts';
-import type { ContextCache } from './store/context-cache.ts';
-import { claimDue } from './store/due.ts';
-import { type Layouts, loadContents, pickLeft, profileOf } from './store/load-contents.ts';
-import { claimStates, type DeviceRow, listDeviceStates } from './write.ts';
+import {
+  claimDue,
+  claimStates,
+  type DeviceRow,
+  type DeviceSize,
+  listContents,
+  listDeviceStates,
+  listSizes,
+} from './write.ts';
 
 /** How much of what was read is taken in at a stretch: `Budget`. */
 const readAtOnce = 1_000;
@@ -182,4 +192,311 @@ function wantedOf({ device: { deviceId }, watched }: DeviceContext) {
 function toReported(row: DeviceRow): Reported | null {
   const { reported_at: ts, reported_pu_id: puId, reported_st_id: stId } = row;
   return ts === null || puId === null || stId === null ? null : { ts, puId, stId };
+}
+
+/** What profiles say, compiled, by the number of their content. */
+export type Layouts = ReadonlyMap<number, Content['layout']>;
+
+/** The queues that one transaction has no room to read; the first one has. */
+export async function pickLeft(
+  tx: Sql,
+  queues: DeviceQueue[],
+  remembered: ContextCache,
+): Promise<ReadonlySet<DeviceQueue>> {
+  const left = new Set<DeviceQueue>();
+  if (queues.length < 2) return left;
+  const byDevice = new Map(queues.map((queue) => [queue.device.deviceId, queue]));
+  const counted = new Set<number>();
+  let bytes = 0;
+  for (const size of await listSizes(tx, [...byDevice.keys()])) {
+    const queue = byDevice.get(size.device_id);
+    if (!queue) continue;
+    const more = size.bytes + missingBytes(size, counted, remembered);
+    if (bytes > 0 && bytes + more > remembered.maxReadBytes) left.add(queue);
+    else {
+      bytes += more;
+      for (const { id } of size.contents) counted.add(id);
+    }
+  }
+  return left;
+}
+
+function missingBytes(size: DeviceSize, counted: Set<number>, remembered: ContextCache): number {
+  const isMissing = ({ id }: { id: number }) =>
+    !counted.has(id) && !remembered.findContent(size.account_id, id);
+  return size.contents.filter(isMissing).reduce((sum, { bytes }) => sum + bytes, 0);
+}
+
+/** Those that the devices have: taken along at once, for while others are read they may be dropped here. */
+export async function loadContents(
+  tx: Sql,
+  rows: DeviceRow[],
+  remembered: ContextCache,
+): Promise<Layouts> {
+  const layouts = new Map<number, Content['layout']>();
+  const missing = new Set<number>();
+  for (const { account_id: accountId, current_content, pending_content } of rows) {
+    for (const id of [current_content, pending_content]) {
+      if (id === null) continue;
+      const layout = remembered.findContent(accountId, id);
+      if (layout) layouts.set(id, layout);
+      else missing.add(id);
+    }
+  }
+  if (missing.size === 0) return layouts;
+  for (const { id, account_id: accountId, bytes, purposes } of await listContents(tx, [
+    ...missing,
+  ])) {
+    const { pId: _none, ...layout } = compileProfile('', purposes);
+    layouts.set(id, layout);
+    remembered.addContent(accountId, id, layout, bytes);
+    if (bytes > pauseBytes) await setImmediate();
+  }
+  return layouts;
+}
+
+/** To compile so much takes some milliseconds: others have a turn. */
+const pauseBytes = 65_536;
+
+export function profileOf(
+  pId: string | null,
+  contentId: number | null,
+  layouts: Layouts,
+): Profile | undefined {
+  const layout = contentId === null ? undefined : layouts.get(contentId);
+  return pId !== null && layout ? { pId, ...layout } : undefined;
+}
+
+/** A compiled profile without its identifier: profiles of an account that say the same have one. */
+export type Content = {
+  id: number;
+  layout: Omit<Profile, 'pId'>;
+  bytes: number;
+  /** Devices that are remembered and have it. */
+  users: number;
+};
+
+/** A device that is remembered; `used`: when, as a number that only grows. */
+type CachedDevice = {
+  queue: DeviceQueue;
+  context: DeviceContext;
+  arrivals: number;
+  bytes: number;
+  contents: Content[];
+  used: number;
+};
+
+/** All that is remembered of one account's devices. */
+export class AccountCache {
+  bytes = 0;
+  readonly #clock: () => number;
+  #lookAgainAt = 0;
+  readonly #contents = new Map<number, Content>();
+  readonly #ids = new Map<unknown, number>();
+  readonly #kept = new Map<number, CachedDevice>();
+
+  constructor(clock: () => number) {
+    this.#clock = clock;
+  }
+
+  get devices(): number {
+    return this.#kept.size;
+  }
+
+  find(contentId: number): Content['layout'] | undefined {
+    return this.#contents.get(contentId)?.layout;
+  }
+
+  add(content: Content): void {
+    this.#contents.set(content.id, content);
+    this.#ids.set(content.layout.purposes, content.id);
+    this.bytes += content.bytes;
+  }
+
+  /** Says whether the device takes as much as when it was kept: mostly it does. */
+  touch(queue: DeviceQueue, context: DeviceContext, used: number): boolean {
+    const kept = this.#kept.get(queue.device.deviceId);
+    if (kept?.queue !== queue || (queue.lastArrival?.size ?? 0) > kept.arrivals) return false;
+    const before = kept.context;
+    if (before.place !== context.place || before.senses !== context.senses) return false;
+    if (before.current !== context.current || before.pending !== context.pending) return false;
+    kept.context = context;
+    kept.used = used;
+    return true;
+  }
+
+  /** `bytes`: what it takes beside its profiles. */
+  keep(queue: DeviceQueue, context: DeviceContext, bytes: number, used: number): void {
+    const { deviceId } = queue.device;
+    const profiles = [context.current?.profile, context.pending];
+    const contents = profiles.flatMap((profile) => this.#contentOf(profile) ?? []);
+    for (const content of contents) content.users += 1;
+    this.#forget(deviceId);
+    const arrivals = queue.lastArrival?.size ?? 0;
+    this.#kept.set(deviceId, { queue, context, arrivals, bytes, contents, used });
+    this.bytes += bytes;
+  }
+
+  /** Has it take no more than `most`, unless devices of a batch under way do: then it looks again later. */
+  shrinkWithin(most: number): void {
+    if (this.bytes <= Math.max(most, this.#lookAgainAt)) return;
+    this.shrink(most * 0.9);
+    this.#lookAgainAt = this.bytes > most ? this.bytes * 1.1 : 0;
+  }
+
+  /** Forgets what was not used for longest, down to `target`; spares devices of a batch under way. */
+  shrink(target: number): void {
+    for (const content of this.#contents.values()) this.#dropUnused(content);
+    if (this.bytes <= target) return;
+    for (const [deviceId, { queue, contents }] of [...this.#kept].toSorted(leastUsedFirst)) {
+      if (this.bytes <= target) return;
+      if (queue.busy) continue;
+      queue.context = null;
+      if (!forgetArrivals(queue, this.#clock())) continue;
+      this.#forget(deviceId);
+      for (const content of contents) this.#dropUnused(content);
+    }
+  }
+
+  #contentOf(profile: Profile | null | undefined): Content | undefined {
+    const id = this.#ids.get(profile?.purposes);
+    return id === undefined ? undefined : this.#contents.get(id);
+  }
+
+  #forget(deviceId: number): void {
+    const kept = this.#kept.get(deviceId);
+    if (!kept) return;
+    this.#kept.delete(deviceId);
+    this.bytes -= kept.bytes;
+    for (const content of kept.contents) content.users -= 1;
+  }
+
+  #dropUnused({ id, users, bytes, layout }: Content): void {
+    if (users > 0 || !this.#contents.delete(id)) return;
+    this.#ids.delete(layout.purposes);
+    this.bytes -= bytes;
+  }
+}
+
+function leastUsedFirst([, a]: [number, CachedDevice], [, b]: [number, CachedDevice]): number {
+  return a.used - b.used;
+}
+
+/** The times given lately to measurements that had none: those in the future are needed still. */
+function forgetArrivals(queue: DeviceQueue, nowTs: number): boolean {
+  for (const ts of queue.lastArrival?.values() ?? []) if (ts >= nowTs - 1_000) return false;
+  queue.lastArrival = null;
+  return true;
+}
+
+/** Compiled, a profile takes so many times its bytes as JSON; measured, of the shape that takes most. */
+const compiledFactor = 13;
+const compiledOverhead = 2_000;
+
+/** What is remembered of a device beside its profiles, its evidence and its senses. */
+const deviceOverhead = 1_500;
+const senseBytes = 160;
+const newestBytes = 200;
+const arrivalBytes = 320;
+
+/**
+ * One account may take this part of all, and so many bytes more for each of its devices: many plain devices
+ * of a single account stay remembered, and large profiles or evidence of one do not fill the memory.
+ */
+const accountShare = 1 / 8;
+const plainDeviceBytes = 4_096;
+
+/**
+ * Counts, in bytes by estimate, what ingest remembers between two messages: profiles, each content once,
+ * and what it knows of devices. Beyond its share an account, and beyond `maxBytes` the account that has
+ * most, forgets what it did not use for longest; it is read again with the device's next message.
+ */
+export class ContextCache {
+  readonly #maxBytes: number;
+  readonly #clock: () => number;
+  readonly #holdings = new Map<number, AccountCache>();
+  #bytes = 0;
+  #uses = 0;
+
+  constructor(maxBytes: number, clock: () => number) {
+    this.#maxBytes = maxBytes;
+    this.#clock = clock;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** How much of what is stored one transaction may read: what it reads is remembered, or on its way there. */
+  get maxReadBytes(): number {
+    return this.#maxBytes / 64;
+  }
+
+  findContent(accountId: number, contentId: number): Content['layout'] | undefined {
+    return this.#holdings.get(accountId)?.find(contentId);
+  }
+
+  /** `jsonBytes`: of its purposes as they are stored. */
+  addContent(accountId: number, id: number, layout: Content['layout'], jsonBytes: number): void {
+    if (this.findContent(accountId, id)) return;
+    const bytes = compiledOverhead + compiledFactor * jsonBytes;
+    this.#change(accountId, (holding) => holding.add({ id, layout, bytes, users: 0 }));
+  }
+
+  /** The queue was used, and may have another context than before. */
+  note(queue: DeviceQueue): void {
+    const { context } = queue;
+    if (!context) return;
+    const used = (this.#uses += 1);
+    const { accountId } = context.device;
+    if (this.#holdings.get(accountId)?.touch(queue, context, used)) return;
+    const bytes = bytesOf(context) + arrivalBytes * (queue.lastArrival?.size ?? 0);
+    this.#change(accountId, (holding) => {
+      holding.keep(queue, context, bytes, used);
+      holding.shrinkWithin(this.#maxBytes * accountShare + plainDeviceBytes * holding.devices);
+    });
+    if (this.#bytes > this.#maxBytes) this.shrink(this.#maxBytes * 0.9);
+  }
+
+  /** Forgets until so many bytes are left, or only what a batch under way needs. */
+  shrink(target = 0): void {
+    const largestFirst = () => [...this.#holdings].toSorted(([, a], [, b]) => b.bytes - a.bytes);
+    for (let round = 0; round < maxRounds && this.#bytes > target; round += 1) {
+      const [largest, next] = largestFirst();
+      if (!largest) return;
+      const fair = Math.min(next?.[1].bytes ?? 0, largest[1].bytes / 2);
+      const own = Math.max(0, largest[1].bytes - (this.#bytes - target));
+      const before = this.#bytes;
+      this.#change(largest[0], (holding) => holding.shrink(Math.max(fair, own)));
+      if (this.#bytes === before) break;
+    }
+    // Where the largest has nothing to give: a batch of it is under way.
+    for (const [accountId, { bytes }] of largestFirst()) {
+      const excess = this.#bytes - target;
+      if (excess <= 0) return;
+      this.#change(accountId, (holding) => holding.shrink(Math.max(0, bytes - excess)));
+    }
+  }
+
+  #change(accountId: number, work: (holding: AccountCache) => void): void {
+    const holding = this.#holdings.get(accountId) ?? new AccountCache(this.#clock);
+    const before = holding.bytes;
+    work(holding);
+    this.#bytes += holding.bytes - before;
+    if (holding.bytes > 0) this.#holdings.set(accountId, holding);
+    else this.#holdings.delete(accountId);
+  }
+}
+
+const maxRounds = 100;
+
+function bytesOf({ senses, watched, current, pending, runtime }: DeviceContext): number {
+  const evidence = current && runtime ? evidenceBytes(current.profile, runtime) : 0;
+  const own = isOwn(watched, current?.profile, pending) ? senseBytes : 0;
+  return deviceOverhead + senses.size * senseBytes + watched.size * (newestBytes + own) + evidence;
+}
+
+/** Of a device with two profiles: senses that are numbered for it alone. */
+function isOwn(watched: DeviceContext['watched'], ...profiles: (Profile | null | undefined)[]) {
+  return profiles.every((profile) => profile?.senses !== watched);
 }

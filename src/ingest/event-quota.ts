@@ -1,12 +1,10 @@
 import { LRUCache } from 'lru-cache';
-import type { NewEvent } from '../contract/event.ts';
-import { areTicks, type Work } from './queue/device-queue.ts';
-import type { Message } from './rules/message.ts';
-import { type EventLimits, noteUnrecorded, takeBeyond } from './store/events-beyond.ts';
-import { createUnderWay, type UnderWay } from './store/events-under-way.ts';
-import type { Plan } from './store/plan.ts';
-import { tellUnrecorded } from './store/tell-unrecorded.ts';
-import type { Written } from './store/write.ts';
+import type { NewEvent, RecordedEvent } from '../contract/event.ts';
+import type { Rejection } from '../contract/uplink.ts';
+import type { Plan } from './plan.ts';
+import { areTicks, type Work } from './queues.ts';
+import type { Message } from './rules/model.ts';
+import type { Written } from './write.ts';
 
 export type EventCounts = {
   measurements: number;
@@ -127,3 +125,154 @@ export function createEventQuota(
 }
 
 export type EventQuotaFilter = ReturnType<typeof createEventQuota>;
+
+/** Sense events, and changes of state, that are planned and not committed. */
+export type UnderWay = { events: number; moves: number };
+
+const nothing: UnderWay = { events: 0, moves: 0 };
+
+/** What transactions under way will record, by account: it counts before it is committed. */
+export type EventsUnderWay = {
+  of(accountId: number): UnderWay;
+  /** Gives what was taken, to be given back once it is committed, or will not be. */
+  take(events: NewEvent[]): ReadonlyMap<number, UnderWay>;
+  giveBack(taken: ReadonlyMap<number, UnderWay>): void;
+};
+
+export function createUnderWay(): EventsUnderWay {
+  const sums = new Map<number, UnderWay>();
+  return {
+    of: (accountId) => sums.get(accountId) ?? nothing,
+    take(events) {
+      const taken = sumUp(events);
+      for (const [accountId, its] of taken) change(sums, accountId, its, 1);
+      return taken;
+    },
+    giveBack(taken) {
+      for (const [accountId, its] of taken) change(sums, accountId, its, -1);
+    },
+  };
+}
+
+function sumUp(events: NewEvent[]): Map<number, UnderWay> {
+  const taken = new Map<number, UnderWay>();
+  for (const { accountId, event } of events) {
+    const its = taken.get(accountId) ?? { ...nothing };
+    its[event.type === 'sense' ? 'events' : 'moves'] += 1;
+    taken.set(accountId, its);
+  }
+  return taken;
+}
+
+function change(
+  sums: Map<number, UnderWay>,
+  accountId: number,
+  { events, moves }: UnderWay,
+  sign: 1 | -1,
+): void {
+  const before = sums.get(accountId) ?? nothing;
+  const after = { events: before.events + sign * events, moves: before.moves + sign * moves };
+  if (after.events === 0 && after.moves === 0) sums.delete(accountId);
+  else sums.set(accountId, after);
+}
+
+/** How many more events of an account may be recorded. */
+export type EventLimits = {
+  /** Today (UTC), of `eventsPerDay`; what is not committed yet is not counted. */
+  eventsLeft(accountId: number): number;
+  /** Now, of `eventsPerSecond`, with changes of state; what is not committed yet is not counted. */
+  eventsLeftNow(accountId: number): number;
+  /** Of one message. */
+  eventsPerMessage(accountId: number): number;
+};
+
+export type Beyond = {
+  beyond: NewEvent[];
+  recorded: Map<Message, number>;
+  /** Accounts for whose events the day was over. */
+  isDayOver: Set<number>;
+};
+
+/** Takes the sense events beyond the quota out of a plan. */
+export function takeBeyond(
+  { rows, sources }: Plan,
+  quota: EventLimits,
+  underWayOf: (accountId: number) => UnderWay,
+): Beyond {
+  const left = new Map<number, { today: number; now: number }>();
+  const leftOf = (accountId: number) => {
+    const known = left.get(accountId);
+    if (known) return known;
+    const { events, moves } = underWayOf(accountId);
+    const its = {
+      today: quota.eventsLeft(accountId) - events,
+      now: quota.eventsLeftNow(accountId) - events - moves,
+    };
+    left.set(accountId, its);
+    return its;
+  };
+  const result: Beyond = { beyond: [], recorded: new Map(), isDayOver: new Set() };
+  const { beyond, recorded, isDayOver } = result;
+  for (const [n, { message, from }] of sources.entries()) {
+    const end = sources[n + 1]?.from ?? rows.events.length;
+    for (let place = from; place < end; place += 1) {
+      const event = rows.events[place] as NewEvent;
+      const { accountId } = event;
+      const its = leftOf(accountId);
+      if (event.event.type !== 'sense') {
+        its.now -= 1;
+        continue;
+      }
+      const before = message ? (recorded.get(message) ?? 0) + message.recorded : 0;
+      const isTooMany = its.now <= 0 || before >= quota.eventsPerMessage(accountId);
+      if (its.today <= 0) isDayOver.add(accountId);
+      if (its.today <= 0 || isTooMany || message?.uplink.leavesEventsOut) beyond.push(event);
+      else {
+        its.today -= 1;
+        its.now -= 1;
+        if (message) recorded.set(message, (recorded.get(message) ?? 0) + 1);
+      }
+    }
+  }
+  if (beyond.length > 0) {
+    const out = new Set(beyond);
+    rows.events = rows.events.filter((event) => !out.has(event));
+  }
+  return result;
+}
+
+/** Alarms are decided all the same. */
+export function noteUnrecorded({ rows }: Plan, events: NewEvent[]): void {
+  if (rows.signals.length === 0) return;
+  const out = new Set<RecordedEvent>(events.map(({ event }) => event));
+  rows.signals = rows.signals.map((one) =>
+    one.kind === 'fired' && out.has(one.event) ? { ...one, isRecorded: false } : one,
+  );
+}
+
+export type UsedUp = 'eventsPerDay' | 'eventsPerSecond';
+
+const until: Record<UsedUp, string> = {
+  eventsPerDay: ', nor are further ones today (UTC)',
+  eventsPerSecond: ': they came too many at once',
+};
+
+/** Has a device told how many events of its own messages were not recorded. */
+export function tellUnrecorded(
+  { rows }: Plan,
+  { queue, units }: Work,
+  messageId: string,
+  count: number,
+  quota: UsedUp,
+): void {
+  const { deviceId, uuid } = queue.device;
+  const { topic, arrivedTs: ts } = units[0]?.message.uplink ?? { topic: '', arrivedTs: 0 };
+  const rejection: Rejection = {
+    reason: 'events-not-recorded',
+    message: `The account's quota ${quota} is used up: ${count} events of this device were not recorded${until[quota]}. This is said once a minute.`,
+  };
+  const row = { messageId, item: -1, payload: '', ts, topic };
+  rows.rejections.push({ ...rejection, ...row, deviceId });
+  const payload = { topic, ...rejection, ts };
+  rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
+}

@@ -1,9 +1,7 @@
-import { lastOf, type Measurement } from '../contract/measurement.ts';
-import { plainArray } from '../db/array.ts';
-import type { Sql } from '../db/sql.ts';
-import { clockAfterImport } from './rules/imported-clock.ts';
-import type { MeasurementRow } from './rules/measurement-row.ts';
-import { aheadMs, ofDevice, type SenseClock } from './rules/sense-clock.ts';
+import { lastOf, type Measurement } from '../contract/values.ts';
+import { plainArray, type Sql } from '../db/sql.ts';
+import { aheadMs, clockAfterImport, ofDevice, type SenseClock } from './rules/sense-clock.ts';
+import type { MeasurementRow } from './rules/model.ts';
 import { type FindNewest, saveClocks } from './save-states.ts';
 import { claimStates } from './write.ts';
 

@@ -2,43 +2,40 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeviceIdentity, Uplink } from '../contract/uplink.ts';
 import { type BatcherOptions, createBatcher } from './batcher.ts';
 import { DeviceQueues, stamp } from './queues.ts';
-import { Message, newUnit, uplinkOfTick } from './rules/message.ts';
-import { ContextCache } from './store/context-cache.ts';
+import { Message, newUnit, uplinkOfTick } from './rules/model.ts';
+import { ContextCache, createContextLoader, type ListWaitingSenses } from './device-state.ts';
 import { createEventQuota, type EventQuotaOptions } from './event-quota.ts';
-import { createContextLoader, type ListWaitingSenses } from './device-state.ts';
-import { retryBounds, type RetryBounds } from './store/retry.ts';
+import { retryBounds, type RetryBounds, storeBatch, type StoreDeps } from './retry.ts';
 import type { FindNewest } from './save-states.ts';
-import { storeBatch } from './store/store-batch.ts';
-import type { StoreDeps } from './store/storing.ts';
 
 /*
  * The way of a message, from the socket to its acknowledgement. Each step is the function of that name.
  *
  *   connector/mqtt
  *    1. take            read.ts                 reads whole packets, where its device may go on
- *    2. takePackets     intake.ts               takes PUBLISHes out of them, plain ones first (acceptLeading, publish.ts),
+ *    2. takePackets     read.ts                 takes PUBLISHes out of them, plain ones first (acceptLeading, publish.ts),
  *                                              others by accept; aedes gets the other packets, checked
- *       hold            publish.ts              remembers whom to acknowledge (unacked.ts); an account beyond a quota
- *                                              waits here, unparsed (held-messages.ts); others pass on (passOn)
- *    3. parseUplink     ../device/parse-uplink  makes measurements, events … of the payload, or rejections
+ *       hold            publish.ts              remembers whom to acknowledge (inflight.ts); an account beyond a quota
+ *                                              waits here, unparsed (HeldMessages); others pass on (passOn)
+ *    3. parseUplink     ../device/uplink.ts     makes measurements, events … of the payload, or rejections
  *   src/ingest
  *    4. ingest          ingest.ts               queues it behind the messages of its device
- *    5. beginBatches    batcher.ts        begins a transaction where another one may begin (mayBegin)
- *    6. takeBatch       queue/take-batch.ts     takes what waits: accounts in turn, devices in order
- *    7. storeBatch      store/store-batch.ts    stores it, mostly by one commitBatch; what is tried where that
- *                                              fails says retry.ts
- *    8. commitBatch     commit.ts         one transaction, of these steps:
- *       load            commit.ts         reads devices that are not remembered (device-state.ts)
- *       planBatch       store/plan-batch.ts     gives accounts their parts, and has each message applied to its device
- *                                              (plan.ts; rules/apply.ts, pure)
- *       dropBeyond      event-quota.ts    leaves out events beyond the account's quota
- *       write           store/write.ts          writes device states and rows, all statements at once; where
+ *    5. beginBatches    batcher.ts              begins a transaction where another one may begin (mayBegin)
+ *    6. takeBatch       queues.ts               takes what waits: accounts in turn, devices in order
+ *    7. storeBatch      retry.ts                stores it, mostly by one commitBatch; what is tried where that
+ *                                              fails says recover
+ *    8. commitBatch     commit.ts               one transaction, of these steps:
+ *       load            commit.ts               reads devices that are not remembered (device-state.ts)
+ *       planBatch       plan.ts                 gives accounts their parts, and has each message applied to its device
+ *                                              (rules/apply.ts, pure)
+ *       dropBeyond      event-quota.ts          leaves out events beyond the account's quota
+ *       write           write.ts                writes device states and rows, all statements at once; where
  *                                              alarms are to be decided, that is done in between
- *       onCommitSent    batcher.ts        lets the next batch begin on top of this commit
- *       tellStored      after-commit.ts           after the commit: messages are stored, effects happen
- *   connector/mqtt    (for steps 1, 2, 9 and 10 HTTP has http/uplink.ts, a bridge bridge/arrivals.ts)
- *    9. stored          mqtt/inflight.ts                  those before it on its connection first [MQTT-4.6.0-2]
- *   10. writePubacks    mqtt/inflight.ts                  all PUBACKs of a commit to one socket in one piece
+ *       onCommitSent    batcher.ts              lets the next batch begin on top of this commit
+ *       tellStored      after-commit.ts         after the commit: messages are stored, effects happen
+ *   connector/mqtt    (for steps 1, 2, 9 and 10 HTTP has http/uplink.ts, a bridge bridge/bridge.ts)
+ *    9. stored          inflight.ts             those before it on its connection first [MQTT-4.6.0-2]
+ *   10. writePubacks    inflight.ts             all PUBACKs of a commit to one socket in one piece
  */
 
 export type IngestOptions = BatcherOptions & {

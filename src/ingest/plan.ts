@@ -1,14 +1,168 @@
-import type { DeviceQueue, Work } from './queue/device-queue.ts';
-import { apply } from './rules/apply.ts';
-import type { Changes } from './rules/changes.ts';
-import type { DeviceContext } from './rules/device-context.ts';
-import { planDue } from './rules/due.ts';
-import type { Unit } from './rules/message.ts';
-import { type Budget, evidenceCost } from './rules/model.ts';
-import type { ApplyLimits } from './rules/scope.ts';
-import type { StoredAlready } from './rules/stored-already.ts';
-import type { Plan } from './store/plan.ts';
-import { divideUnit } from './store/split.ts';
+import type { DeviceQueue, Work } from './queues.ts';
+import { apply, type DueRow, planDue } from './rules/apply.ts';
+import {
+  type ApplyLimits,
+  Budget,
+  type Changes,
+  costOf,
+  type DeviceContext,
+  evidenceCost,
+  type Message,
+  newUnit,
+  noChanges,
+  type StoredAlready,
+  turnsPerBatch,
+  type Unit,
+  unreadCost,
+} from './rules/model.ts';
+
+/** One transaction, computed and not yet written. */
+export type Plan = {
+  rows: Changes;
+  /** Devices that stand elsewhere, as they stand afterwards; `version` is the one they were read at. */
+  moved: DeviceContext[];
+  /** Devices that stay where they are, with other evidence. */
+  evaluated: DeviceContext[];
+  /** Devices whose row stays, and must still be as it was read; with a profile, and without. */
+  held: DeviceContext[];
+  unchanged: DeviceContext[];
+  /** When devices are due next, where that changes. */
+  due: DueRow[];
+  /** What each queue knows after the commit. */
+  after: { queue: DeviceQueue; context: DeviceContext }[];
+  /** The messages, or parts of them, that are stored with it. */
+  units: Unit[];
+  /** Messages of devices that are no more. */
+  orphaned: Unit[];
+  /** What of the batch it holds, and what it has no room for. */
+  works: Work[];
+  postponed: Work[];
+  /** The messages that were divided: units of them are in both. */
+  divided: Message[];
+  /**
+   * Which of the rows' events are of which message: from this place on, up to the next one's; null: time brought
+   * them, and the message that it was noticed with waits behind them.
+   */
+  sources: { message: Message | null; from: number }[];
+  /** What it cost: `Budget`. */
+  cost: number;
+  /** By account, how much more that is than it was charged when the batch was taken; below zero: less. */
+  charges: Map<number, number>;
+};
+
+const nothingStored: ReadonlyMap<number, StoredAlready> = new Map();
+
+/**
+ * Applies each device's messages in their order until `maxCost` is spent (`Budget`), of which each account
+ * has its share; at least one item. No I/O: of the queues only what a device costs is noted, and the units stay as they are. `stored`: what is
+ * known of what the history has already, by device (`findStoredAlready`).
+ */
+export function planBatch(
+  batch: Work[],
+  limits: ApplyLimits,
+  maxCost: number,
+  stored: ReadonlyMap<number, StoredAlready> = nothingStored,
+): Plan {
+  const shares = shareOut(batch, maxCost);
+  const plan: Plan = {
+    rows: noChanges(),
+    moved: [],
+    evaluated: [],
+    held: [],
+    unchanged: [],
+    due: [],
+    after: [],
+    units: [],
+    orphaned: [],
+    works: [],
+    postponed: [],
+    divided: [],
+    sources: [],
+    cost: 0,
+    charges: new Map(),
+  };
+  const budget = new Budget(maxCost);
+  const deps = { limits, budget, stored };
+  // Beyond its part an account goes by an item and its evidence: others have their own all the same.
+  const most = maxCost + maxCost / Math.max(2, shares.length);
+  for (const { accountId, works, charged, own, reserved } of shares) {
+    const before = budget.spent;
+    budget.limit = before + (before < most ? Math.max(own, maxCost - before - reserved) : 0);
+    for (const work of works) {
+      if (budget.spent >= budget.limit) plan.postponed.push(work);
+      else planDevice(work, plan, deps);
+    }
+    plan.charges.set(accountId, budget.spent - before - charged);
+  }
+  plan.cost = budget.spent;
+  return plan;
+}
+
+/** Has a plan postpone messages of devices for which there was no room to be read. */
+export function postponeUnread(plan: Plan, unread: Work[]): void {
+  for (const work of unread) {
+    const { accountId, charged } = work.queue;
+    plan.postponed.push(work);
+    plan.charges.set(accountId, (plan.charges.get(accountId) ?? 0) - charged);
+  }
+}
+
+/** An account's part of a batch. */
+type Share = {
+  accountId: number;
+  works: Work[];
+  /** What it will cost, before any firing. */
+  demand: number;
+  /** What it was charged when the batch was taken. */
+  charged: number;
+  /** What it may cost whatever those before it did, and what those behind it are to find left. */
+  own: number;
+  reserved: number;
+};
+
+/**
+ * Divides what a transaction may cost (`Budget`) among the batch's accounts, in the order of their turns,
+ * now that their devices are known. Each may use what the others do not ask for, but what those do ask
+ * for, up to an equal share, is reserved for them. Where accounts are many a share is a turn at least: then
+ * the last ones wait for the next transaction.
+ */
+function shareOut(batch: Work[], maxCost: number): Share[] {
+  const shares = listShares(batch);
+  const least = Math.max(maxCost / turnsPerBatch, maxCost / shares.length);
+  let reserved = 0;
+  for (const { demand } of shares) reserved += Math.min(demand, least);
+  for (const share of shares) {
+    share.own = Math.min(share.demand, least);
+    reserved -= share.own;
+    share.reserved = reserved;
+  }
+  return shares;
+}
+
+function listShares(batch: Work[]): Share[] {
+  const shares = new Map<number, Share>();
+  let last: Share | undefined;
+  for (const work of batch) {
+    const { accountId, charged } = work.queue;
+    const known = last?.accountId === accountId ? last : shares.get(accountId);
+    last = known ?? { accountId, works: [], demand: 0, charged: 0, own: 0, reserved: 0 };
+    if (!known) shares.set(accountId, last);
+    last.works.push(work);
+    last.charged += charged;
+    last.demand += demandOf(work);
+  }
+  return [...shares.values()];
+}
+
+/** What the work will cost. A removed device has nothing to evaluate: each item costs 1. */
+function demandOf({ queue, units }: Work): number {
+  let items = 0;
+  for (const { size } of units) items += size;
+  if (!queue.context) return items;
+  // The cost was set before the device's state was read.
+  if (queue.cost === unreadCost) queue.cost = costOf(queue.context);
+  return items * queue.cost.perItem + queue.cost.once;
+}
 
 /** What a device's messages are planned with; `stored` as of `planBatch`. */
 export type PlanDeviceDeps = {
@@ -155,4 +309,87 @@ function standsAs(before: DeviceContext, after: DeviceContext): boolean {
     after.reported === before.reported &&
     after.answersProfiles === before.answersProfiles
   );
+}
+
+/** Of several accounts' messages so many parts at most are stored one after the other. */
+const mostParts = 8;
+
+/**
+ * Parts of a batch that failed, to be stored one after the other; by account, then halves by device, by
+ * message, and by item. Null when a single item is left: that is the one the database refuses.
+ */
+export function split(batch: Work[]): Work[][] | null {
+  const [only] = batch;
+  if (!only) return null;
+  const accounts = [...Map.groupBy(batch, ({ queue }) => queue.accountId).values()];
+  if (accounts.length > 1) {
+    const size = Math.ceil(accounts.length / mostParts);
+    const count = Math.ceil(accounts.length / size);
+    return Array.from({ length: count }, (_, n) => accounts.slice(n * size, (n + 1) * size).flat());
+  }
+  if (batch.length > 1) return halves(batch);
+  const { queue, units } = only;
+  const [unit] = units;
+  if (units.length > 1) {
+    const [first, second] = halves(units);
+    return [[{ queue, units: first }], [{ queue, units: second }]];
+  }
+  if (!unit || unit.size < 2) return null;
+  const [first, second] = halveUnit(unit);
+  return [[{ queue, units: [first] }], [{ queue, units: [second] }]];
+}
+
+function halves<T>(list: T[]): [T[], T[]] {
+  return cut(list, Math.ceil(list.length / 2));
+}
+
+function cut<T>(list: T[], count: number): [T[], T[]] {
+  return [list.slice(0, count), list.slice(count)];
+}
+
+function halveUnit(unit: Unit): [Unit, Unit] {
+  unit.message.open += 1;
+  return divideUnit(unit, Math.ceil(unit.size / 2));
+}
+
+/** The first `count` items of a message, and the rest, as units; what was wrong with it is the first one's. */
+export function divideUnit({ message, content, rejections }: Unit, count: number): [Unit, Unit] {
+  switch (content.kind) {
+    case 'measurements': {
+      const [first, second] = cut(content.items, count);
+      return [
+        newUnit(message, { ...content, items: first }, rejections),
+        newUnit(message, { ...content, items: second }, []),
+      ];
+    }
+    case 'events': {
+      const [first, second] = cut(content.items, count);
+      return [
+        newUnit(message, { ...content, items: first }, rejections),
+        newUnit(message, { ...content, items: second }, []),
+      ];
+    }
+    case 'state':
+    case 'profile-answer':
+    case 'profile-request':
+    case 'configuration':
+    case 'time':
+    case 'tick':
+    case 'none':
+      throw new Error(`a message of kind ${content.kind} is a single item`);
+  }
+}
+
+/** What is left of a single item that the database would not take: a rejection. */
+export function toRejection({ message, content, rejections }: Unit, code: string): Unit {
+  const index = 'items' in content ? content.items[0]?.index : null;
+  const reason = `The database refused this (${code}); it is kept here and nowhere else.`;
+  const path = index === null || index === undefined ? '' : `/${index}`;
+  return {
+    message,
+    content: { kind: 'none' },
+    size: 1,
+    rejections: [...rejections, { reason: 'unstorable', message: reason, path }],
+    isRefused: true,
+  };
 }

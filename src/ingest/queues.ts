@@ -5,18 +5,16 @@ import type {
   Uplink,
   UplinkContent,
 } from '../contract/uplink.ts';
-import { createAccountTurns } from './fair-queue.ts';
+import { DomainError } from '../errors.ts';
+import { type AccountTurns, createAccountTurns } from './fair-queue.ts';
 import {
-  areTicks,
-  type DeviceQueue,
-  failWithdrawn,
-  isWithdrawn,
-  newDeviceQueue,
-  type Work,
-} from './queue/device-queue.ts';
-import type { AccountTurns } from './queue/turns.ts';
-import type { Unit } from './rules/message.ts';
-import { turnsPerBatch } from './rules/model.ts';
+  costOf,
+  type DeviceContext,
+  type DeviceCost,
+  turnsPerBatch,
+  type Unit,
+  unreadCost,
+} from './rules/model.ts';
 
 /** What a batch costs, about (`Budget`). */
 const defaultCost = 5_000;
@@ -227,4 +225,152 @@ function isInOrder(items: Sent[]): boolean {
   for (let at = 1; at < items.length; at += 1)
     if (tsOf(items[at] as Sent) < tsOf(items[at - 1] as Sent)) return false;
   return true;
+}
+
+/**
+ * One device's messages in the order of their arrival. Two transactions share a queue only where one has
+ * begun behind the commit of the other.
+ */
+export type DeviceQueue = {
+  /** As it was seen last: at the connector of its last message, or of its last tick. */
+  device: DeviceIdentity;
+  accountId: number;
+  /** Its neighbours in its account's queue. */
+  previous: DeviceQueue | null;
+  next: DeviceQueue | null;
+  waiting: Unit[];
+  /** Nothing but time comes to the device: it waits for the turns of ticks. */
+  hasOnlyTicks: boolean;
+  /** A batch holds it; whether that was taken from the turns of ticks. */
+  busy: boolean;
+  isTicking: boolean;
+  /** It waits for its account's turn. */
+  ready: boolean;
+  /** Of a measurement in the batch that holds it, and once; as it was known when the batch was taken. */
+  cost: DeviceCost;
+  /** What parsing its waiting messages took, and is not charged to the account yet. */
+  parsingCost: number;
+  /** What the account was charged for those in the batch that holds it, by estimate. */
+  charged: number;
+  /** As of the last commit, or the one under way; null when it must be read (again). */
+  context: DeviceContext | null;
+  /** Last `ts` given to a measurement that came without one, by sense: two of them are two. */
+  lastArrival: Map<string, number> | null;
+};
+
+/** A device's part of a batch. */
+export type Work = { queue: DeviceQueue; units: Unit[] };
+
+/** Of a device that nothing is known of. */
+export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
+  return {
+    device,
+    accountId: device.accountId,
+    previous: null,
+    next: null,
+    waiting: [],
+    hasOnlyTicks: false,
+    busy: false,
+    isTicking: false,
+    ready: false,
+    cost: unreadCost,
+    parsingCost: 0,
+    charged: 0,
+    context: null,
+    lastArrival: null,
+  };
+}
+
+/** Whether its message will be sent again, or belongs to nobody any more. */
+export function isWithdrawn({ message }: Unit): boolean {
+  return message.delivery.isWithdrawn;
+}
+
+/** Those that are still to be stored. The others' connection is closed: they fail, as `unavailable`. */
+export function dropWithdrawn(units: Unit[]): Unit[] {
+  if (!units.some(isWithdrawn)) return units;
+  failWithdrawn(units.filter(isWithdrawn));
+  return units.filter((unit) => !isWithdrawn(unit));
+}
+
+export function failWithdrawn(units: Unit[]): void {
+  const error = new DomainError('unavailable', 'The connection closed before this was stored.');
+  for (const { message } of units) message.fail(error);
+}
+
+/** Whether time is all that these messages bring. */
+export function areTicks(units: readonly Unit[]): boolean {
+  return units.every(({ content }) => content.kind === 'tick');
+}
+
+/** When the last of these messages arrived that is a tick; null: none is. */
+export function tickedTs(units: readonly Unit[]): number | null {
+  const last = units.findLast(({ content }) => content.kind === 'tick');
+  return last?.message.uplink.arrivedTs ?? null;
+}
+
+/**
+ * The next batch: what is next by the accounts' turns, up to about `maxCost` (`Budget`, by estimate), which
+ * accounts are charged. A device whose account has spent its turn keeps the rest of its messages, and goes
+ * on with them in the same batch where the turn comes round to it again. `turns`: those of messages, or of ticks.
+ */
+export function takeBatch(
+  queues: DeviceQueues,
+  maxCost: number,
+  turns: AccountTurns<DeviceQueue> = queues.turns,
+): Work[] {
+  const batch: Work[] = [];
+  let again: Map<DeviceQueue, Work> | null = null;
+  let cost = 0;
+  while (cost < maxCost) {
+    const queue = turns.next();
+    if (!queue) break;
+    const begun = queue.busy ? again?.get(queue) : undefined;
+    const work = begun ?? { queue, units: [] };
+    const taken = takeUnits(work, Math.min(maxCost - cost, turns.room()), !begun, queues);
+    // Turns of ticks are beside those of messages; what they take is the account's all the same.
+    queue.isTicking = turns !== queues.turns;
+    if (queue.isTicking) turns.charge(queue.accountId, taken);
+    cost += taken;
+    if (!begun) batch.push(work);
+    queue.busy = true;
+    queue.ready = queue.waiting.length > 0;
+    if (!queue.ready) continue;
+    (again ??= new Map()).set(queue, work);
+    turns.add(queue);
+  }
+  for (const queue of again?.keys() ?? []) {
+    if (queue.ready) turns.remove(queue);
+    queue.ready = false;
+  }
+  return batch;
+}
+
+/**
+ * Takes the first of a device's messages, at least one and of about the cost `room`, into its part of the batch; gives
+ * their cost.
+ */
+function takeUnits(work: Work, room: number, isFirst: boolean, queues: DeviceQueues): number {
+  const { queue } = work;
+  if (isFirst) queue.cost = costOf(queue.context);
+  const { perItem } = queue.cost;
+  const once = isFirst ? queue.cost.once : 0;
+  const { waiting } = queue;
+  const most = (room - once) / perItem;
+  let items = 0;
+  let count = 0;
+  while (count < waiting.length && (count === 0 || items < most))
+    items += (waiting[count++] as Unit).size;
+  const units = count < waiting.length ? waiting.splice(0, count) : waiting;
+  if (units === waiting) queue.waiting = [];
+  queues.waiting -= units.length;
+  if (isFirst) work.units = units;
+  else for (const unit of units) work.units.push(unit);
+  const estimate = items * perItem + once;
+  queue.charged = isFirst ? estimate : queue.charged + estimate;
+  // What reading takes is no part of a plan's cost, nor is parsing: that much stays charged.
+  if (isFirst && !queue.context) queue.charged -= once;
+  queues.turns.charge(queue.accountId, estimate + queue.parsingCost);
+  queue.parsingCost = 0;
+  return estimate;
 }

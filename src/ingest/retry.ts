@@ -1,13 +1,187 @@
+import type { Committing } from '../db/database.ts';
 import { kindOf, stateOf } from '../db/errors.ts';
+import { plainArray, type Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import type { Work } from './queue/device-queue.ts';
-import { findBlamed, forgetContexts, setApart } from './store/blame.ts';
-import { giveUp } from './store/give-up.ts';
-import { MillisecondFull, rejectBeyondMillisecond } from './store/millisecond-full.ts';
-import { mayFollow, noteRedelivery, pauseBeforeNext } from './store/retry.ts';
-import { split, toRejection } from './store/split.ts';
-import type { StoreDeps, Storing } from './store/storing.ts';
-import { StaleContext } from './store/write.ts';
+import { backoffMs, pause } from '../lib/wait.ts';
+import type { Batch } from './batcher.ts';
+import { commitBatch, type CommitDeps } from './commit.ts';
+import { type Plan, split, toRejection } from './plan.ts';
+import { type DeviceQueue, dropWithdrawn, type Work } from './queues.ts';
+import { MillisecondFull, rejectBeyondMillisecond, StaleContext } from './write.ts';
+
+/**
+ * Stores a batch by as many transactions as it takes (`commitBatch`): one, where nothing is wrong. When this
+ * resolves every unit is stored, was given back to its queue, or its message has failed. Only the first
+ * transaction is behind the batch ahead: the next ones wait for it, so that each device's messages keep their
+ * order. Never rejects.
+ */
+export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
+  try {
+    const { works, givenUp } = batch;
+    await storeAll(works, { batch, givenUp, attempts: { failures: 0, sinceMs: 0 }, deps });
+  } catch (error) {
+    deps.log.error(
+      { event: 'batch.failed', err: error },
+      'A batch could not be stored; its senders send it again.',
+    );
+    failAll(batch.works, error);
+  }
+}
+
+/** A part of a batch, with what its transactions have no room for. */
+async function storePart(part: Work[], storing: Storing): Promise<void> {
+  let works = part;
+  while (works.length > 0) works = await storeAll(works, { ...storing, batch: null });
+}
+
+/** Tries until all of it is stored or has failed; of a part gives what its transaction had no room for. */
+async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
+  const { batch, givenUp, attempts, deps } = storing;
+  let works = given;
+  let rest: Work[] = [];
+  for (let isFirst = true; ; isFirst = false) {
+    works = withoutGivenUp(withoutWithdrawn(works), storing);
+    if (works.length === 0) return rest;
+    // Of this attempt: others may meet a redelivery meanwhile.
+    const areNew = deps.nowMs() >= deps.redeliveries.untilMs;
+    const onCommitSent = (plan: Plan, committing: Committing) => {
+      if (plan.postponed.length > 0) {
+        works = plan.works;
+        for (const message of plan.divided) message.open += 1;
+        if (batch) batch.putBack(plan.postponed, plan.divided.length);
+        else rest = [...plan.postponed, ...rest];
+      }
+      if (isFirst) batch?.onCommitSent(committing);
+    };
+    const behind = isFirst ? batch?.behind?.committing : null;
+    try {
+      await commitBatch(works, { areNew, behind, onCommitSent }, deps);
+      attempts.failures = 0;
+      deps.failing.lastMs = -Infinity;
+      deps.progress.lastMs = deps.nowMs();
+      return rest;
+    } catch (error) {
+      await batch?.behind?.done;
+      for (const queue of batch?.behind?.givenUp ?? []) givenUp.add(queue);
+      // What was planned on top of a commit that failed was not read at all.
+      if (isFirst && !(await isCommitted(batch?.behind))) forgetContexts(works);
+      const { parts, next } = await recover(works, error, areNew, storing);
+      for (const part of parts) {
+        await storePart(part, storing);
+        // Halves of one device's messages are one queue.
+        if (works.length > 1) batch?.partDone(part);
+      }
+      works = next;
+    }
+  }
+}
+
+/** Whether what was planned on top of this is based on what is stored. */
+async function isCommitted(behind: Batch | null | undefined): Promise<boolean> {
+  if (!behind?.committing) return true;
+  return behind.committing.committed.then(
+    () => true,
+    () => false,
+  );
+}
+
+/** A message whose connection is closed will be sent again: what no transaction holds is dropped. */
+function withoutWithdrawn(works: Work[]): Work[] {
+  const isAny = works.some(({ units }) =>
+    units.some(({ message }) => message.delivery.isWithdrawn),
+  );
+  if (!isAny) return works;
+  return works.flatMap(({ queue, units }) => {
+    const left = dropWithdrawn(units);
+    return left.length > 0 ? [{ queue, units: left }] : [];
+  });
+}
+
+/** What follows of devices of which something was given up fails too, so that all comes again in order. */
+function withoutGivenUp(works: Work[], { givenUp, deps }: Storing): Work[] {
+  if (givenUp.size === 0) return works;
+  const error = new DomainError('unavailable', 'A message before this one could not be stored.');
+  const gone = works.filter(({ queue }) => givenUp.has(queue));
+  failAll(gone, error);
+  deps.queues.failBehind(gone, error);
+  return works.filter(({ queue }) => !givenUp.has(queue));
+}
+
+/** The bounds are reached, or the service stops: nothing is acknowledged, and devices send it again. */
+export function giveUp(works: Work[], cause: unknown, { givenUp, deps }: Storing): void {
+  const { log, stopping, queues } = deps;
+  forgetContexts(works);
+  const message = stopping.aborted
+    ? 'The service stops before this could be stored.'
+    : 'This could not be stored for too long.';
+  if (!stopping.aborted) {
+    log.error(
+      { event: 'batch.given-up', err: cause, devices: works.length },
+      'A batch was tried too often; nothing of it is acknowledged, and its senders send it again.',
+    );
+  }
+  const error = new DomainError('unavailable', message, { cause });
+  for (const { queue } of works) givenUp.add(queue);
+  failAll(works, error);
+  queues.failBehind(works, error);
+}
+
+/** None of these messages is acknowledged. */
+export function failAll(works: Work[], error: unknown): void {
+  for (const { units } of works) for (const { message } of units) message.fail(error);
+}
+
+/**
+ * The devices for which a transaction was given up, as far as that can be told; their contexts are forgotten.
+ * The other queues' are taken to be as they were read, in a transaction that is committed.
+ */
+export async function findBlamed(
+  error: MillisecondFull | StaleContext,
+  work: Work[],
+  db: Sql,
+): Promise<ReadonlySet<number>> {
+  if (error instanceof MillisecondFull) return new Set(error.rows.map(({ deviceId }) => deviceId));
+  const queues = work.map(({ queue }) => queue).filter(({ context }) => context !== null);
+  const changed = await listChanged(db, queues);
+  for (const queue of queues) if (changed.has(queue.device.deviceId)) queue.context = null;
+  for (const deviceId of error.forgotten) changed.add(deviceId);
+  return changed;
+}
+
+/** A batch in two: the messages of accounts that have one of these devices, and those of all others. */
+export function setApart(
+  batch: Work[],
+  blamed: ReadonlySet<number>,
+): { ofBlamed: Work[]; ofOthers: Work[] } {
+  const isBlamed = ({ queue }: Work) => blamed.has(queue.device.deviceId);
+  const accounts = new Set(batch.filter(isBlamed).map(({ queue }) => queue.accountId));
+  const { ofBlamed = [], ofOthers = [] } = Object.groupBy(batch, ({ queue }) =>
+    accounts.has(queue.accountId) ? 'ofBlamed' : 'ofOthers',
+  );
+  return { ofBlamed, ofOthers };
+}
+
+/** Those that do not stand any more at the version that is remembered of them. */
+async function listChanged(db: Sql, queues: DeviceQueue[]): Promise<Set<number>> {
+  const { rows } = await db.query<{ device_id: number }>({
+    name: 'ingest-changed',
+    text: `
+      select read.device_id
+        from unnest($1::bigint[], $2::bigint[]) as read (device_id, version)
+        left join device_state s on s.device_id = read.device_id and s.version = read.version
+       where s.device_id is null`,
+    values: [
+      plainArray(queues.map(({ device }) => device.deviceId)),
+      plainArray(queues.map(({ context }) => context?.version ?? null)),
+    ],
+  });
+  return new Set(rows.map(({ device_id }) => device_id));
+}
+
+/** What is known of these devices may not be so any more: it is read again. */
+export function forgetContexts(works: Work[]): void {
+  for (const { queue } of works) queue.context = null;
+}
 
 /** What is tried after a transaction that failed: `parts` first, each by itself, then `next` again. */
 export type Recovery = { parts: Work[][]; next: Work[] };
@@ -104,3 +278,93 @@ function isolate([work]: Work[], error: unknown, { log }: StoreDeps): Work[] {
   );
   return [{ queue: work.queue, units: [toRejection(unit, stateOf(error) || 'internal')] }];
 }
+
+/** How often, and for how long, the messages of a batch are tried again before they fail. */
+export type RetryBounds = {
+  /** Transactions in a row that stored nothing. */
+  attempts: number;
+  /** Since the first of them, in milliseconds. */
+  forMs: number;
+};
+
+/**
+ * Long enough for a database that starts anew or fails over, and for another process that has the same
+ * devices; short enough that neither messages nor their connections pile up. Devices send again what
+ * failed. (MQTT connections give up before: `mqtt.storeTimeoutMs`.)
+ */
+export const retryBounds: RetryBounds = { attempts: 100, forMs: 30_000 };
+
+export type AttemptDeps = {
+  /** Milliseconds that only go forward. */
+  nowMs: () => number;
+  /** 0 to 1: spreads retries. */
+  random: () => number;
+  retry: RetryBounds;
+  /** The service stops: nothing is tried again. */
+  stopping: AbortSignal;
+};
+
+const delays = { firstMs: 40, maxMs: 1_000 };
+
+/** What counts against the bounds: one for a batch with all its parts. */
+export type Attempts = {
+  /** Those in a row that stored nothing. */
+  failures: number;
+  /** When the first of them failed, ms of `AttemptDeps.nowMs`. */
+  sinceMs: number;
+};
+
+/** Another one stored nothing. Says whether there may be a next one. */
+export function mayFollow(
+  attempts: Attempts,
+  { nowMs, retry }: Pick<AttemptDeps, 'nowMs' | 'retry'>,
+): boolean {
+  if (attempts.failures === 0) attempts.sinceMs = nowMs();
+  attempts.failures += 1;
+  return attempts.failures < retry.attempts && nowMs() - attempts.sinceMs < retry.forMs;
+}
+
+/** Waits before the next one: longer each time, a second at most, and no longer than it may be tried. */
+export async function pauseBeforeNext(
+  { failures, sinceMs }: Attempts,
+  { nowMs, random, retry, stopping }: AttemptDeps,
+): Promise<void> {
+  const delayMs = backoffMs(failures, delays) * (0.5 + random() / 2);
+  await pause(Math.min(delayMs, sinceMs + retry.forMs - nowMs()), stopping);
+}
+
+/**
+ * Until when batches may hold what is stored already, or another value in its millisecond; ms of `AttemptDeps.nowMs`.
+ * Redeliveries are rare, and cluster: after reconnects, and where clocks stand still. So batches are written
+ * as if there were none; after a unique violation, with ON CONFLICT for ten seconds.
+ */
+export type Redeliveries = { untilMs: number };
+
+const expectedForMs = 10_000;
+
+/** A batch held such a thing. */
+export function noteRedelivery(redeliveries: Redeliveries, nowMs: number): void {
+  redeliveries.untilMs = nowMs + expectedForMs;
+}
+
+export type StoreDeps = CommitDeps &
+  AttemptDeps & {
+    redeliveries: Redeliveries;
+    /**
+     * When a transaction failed last that none has followed which stored what it held, ms; -Infinity: none. Items that
+     * are wrong themselves do not count. `state` is the SQLSTATE, '' where there was none.
+     */
+    failing: { lastMs: number; state: string };
+    /** When a transaction was committed last, ms. */
+    progress: { lastMs: number };
+  };
+
+/** A batch while it is stored, by as many transactions as it takes. */
+export type Storing = {
+  /** Null for a part of one, which has no queues to tell of. */
+  batch: Batch | null;
+  /** Devices of which a message has failed, in this batch or in the one ahead of it. */
+  givenUp: Set<DeviceQueue>;
+  attempts: Attempts;
+  deps: StoreDeps;
+};

@@ -1,10 +1,8 @@
 import type { Delivery, DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
 import { pause } from '../lib/wait.ts';
 import type { Log } from '../log/logger.ts';
-import { createTickFeed } from './ticks/feed.ts';
-import { type TickObserver, type TickPace, usualTickPace } from './ticks/pace.ts';
-import { type DueDevice, listDue, listDueOfEach, putOffTick } from './ticks/queries.ts';
 
 export type TicksDeps = {
   db: Sql;
@@ -108,4 +106,270 @@ function inTurn(devices: DueDevice[]): DueDevice[] {
   const accounts = [...Map.groupBy(devices, ({ accountId }) => accountId).values()];
   const most = Math.max(0, ...accounts.map(({ length }) => length));
   return Array.from({ length: most }, (_, n) => accounts.flatMap((its) => its[n] ?? [])).flat();
+}
+
+export type TickPace = {
+  /** Between two looks at what is due. */
+  lookMs: number;
+  /** What is due of devices that are another process's is taken so much later. */
+  othersAfterMs: number;
+  /** Devices that one look takes in, and of one account while there are more. */
+  atOnce: number;
+  ofAccountAtOnce: number;
+  /** Ticks that wait for their commit, and of a second, of all. */
+  maxUnderWay: number;
+  perSecond: number;
+  /** Between two portions, while there are more than these. */
+  portionMs: number;
+};
+
+/**
+ * Messages wait for the event loop and for the commits of others: ticks come in small portions, fifty of them every 20 ms,
+ * and no faster than a large fleet needs them. Five times as large and as seldom, they made the slowest
+ * acknowledgements twice as slow (`npm run bench:ticks`).
+ */
+export const usualTickPace: TickPace = {
+  lookMs: 1_000,
+  othersAfterMs: 5_000,
+  atOnce: 2_000,
+  ofAccountAtOnce: 200,
+  maxUnderWay: 100,
+  perSecond: 2_500,
+  portionMs: 20,
+};
+
+export type TickObserver = {
+  /** What became of one. */
+  done(outcome: 'stored' | 'left' | 'put-off'): void;
+  /** For how long the oldest tick is due, in seconds; 0: none is. */
+  behind(seconds: number): void;
+};
+
+export type TickFeedDeps = {
+  /** Milliseconds that only go forward. */
+  nowMs: () => number;
+  tick(device: DeviceIdentity, delivery: Delivery): void;
+  observe?: Pick<TickObserver, 'done'> | undefined;
+};
+
+/** What is due, on its way into ingest a few at a time. */
+export type TickFeed = {
+  /** What is read from now on is for the next `add`. */
+  beginLook(): void;
+  /** Takes in those that it does not have yet, nor had when they were read; gives how many. */
+  add(devices: DueDevice[]): number;
+  /** Resolves when few wait. */
+  whenLow(): Promise<void>;
+  /** Brings no more. */
+  stop(): void;
+};
+
+export function createTickFeed(
+  { maxUnderWay, perSecond, portionMs, atOnce }: TickPace,
+  { nowMs, tick, observe }: TickFeedDeps,
+  putOff: (device: DueDevice, error: unknown) => Promise<void>,
+): TickFeed {
+  let waiting: DueDevice[] = [];
+  let at = 0;
+  /** Those that wait, and those under way. */
+  const known = new Set<number>();
+  /** Those that ended since what is read now began to be read: there they may still be due. */
+  let ended = new Set<number>();
+  let underWay = 0;
+  let credit = maxUnderWay;
+  let creditMs = nowMs();
+  let timer: NodeJS.Timeout | undefined;
+  let onLow = () => {};
+  let isStopped = false;
+
+  const left = () => waiting.length - at;
+  const isLow = () => isStopped || left() < atOnce / 4;
+
+  function earn(): void {
+    const now = nowMs();
+    credit = Math.min(maxUnderWay, credit + ((now - creditMs) * perSecond) / 1_000);
+    creditMs = now;
+  }
+
+  function bring(): void {
+    if (isStopped) return;
+    earn();
+    while (left() > 0 && underWay < maxUnderWay && credit >= 1) {
+      credit -= 1;
+      underWay += 1;
+      const due = waiting[at++] as DueDevice;
+      const { deviceId, uuid, accountId, connectorId } = due;
+      tick({ deviceId, uuid, accountId, connectorId }, deliveryOf(due));
+    }
+    if (at > atOnce) {
+      waiting = waiting.slice(at);
+      at = 0;
+    }
+    if (isLow()) onLow();
+    if (left() > 0) timer ??= setTimeout(onPortion, portionMs).unref();
+  }
+
+  function onPortion(): void {
+    timer = undefined;
+    bring();
+  }
+
+  function end(device: DueDevice, outcome: Parameters<TickObserver['done']>[0]): void {
+    known.delete(device.deviceId);
+    ended.add(device.deviceId);
+    underWay -= 1;
+    observe?.done(outcome);
+  }
+
+  function deliveryOf(device: DueDevice): Delivery {
+    return {
+      isWithdrawn: false,
+      stored: () => end(device, 'stored'),
+      failed(error) {
+        if (isPassing(error)) end(device, 'left');
+        else void putOff(device, error).finally(() => end(device, 'put-off'));
+      },
+    };
+  }
+
+  return {
+    beginLook: () => void (ended = new Set()),
+    add(devices) {
+      let added = 0;
+      for (const device of devices) {
+        if (known.has(device.deviceId) || ended.has(device.deviceId)) continue;
+        known.add(device.deviceId);
+        waiting.push(device);
+        added += 1;
+      }
+      bring();
+      return added;
+    },
+    whenLow() {
+      return new Promise((resolve) => {
+        onLow = resolve;
+        if (isLow()) resolve();
+      });
+    },
+    stop() {
+      isStopped = true;
+      clearTimeout(timer);
+      onLow();
+    },
+  };
+}
+
+/** Whether it is tried again with the next look: the database is away, or somebody else has the device. */
+function isPassing(error: unknown): boolean {
+  return error instanceof DomainError && ['unavailable', 'device-gone'].includes(error.code);
+}
+
+/** A device that time has come to; `dueTs`: since when, ms. `isConnected`: to some process, as far as is known. */
+export type DueDevice = DeviceIdentity & {
+  connectorId: number;
+  dueTs: number;
+  isConnected: boolean;
+};
+
+type Row = {
+  device_id: number;
+  uuid: string;
+  account_id: number;
+  connector_id: number;
+  due_at: number;
+  connected: boolean;
+};
+
+const columns = `
+  due.device_id, d.uuid, due.account_id, due.due_at,
+  coalesce(p.connector_id, d.connector_id) as connector_id, coalesce(p.connected, false) as connected`;
+
+const joined = `
+  join device d on d.id = due.device_id
+  left join presence p on p.device_id = due.device_id`;
+
+const next = 'coalesce(due.retry_at, due.due_at)';
+
+/** A removed device is not due; one of a removed account is, until that is found out. */
+const isThere = `
+  not exists (select from account a where a.id = due.account_id and a.removed_at is not null)`;
+
+/** Those that are due from `fromTs` (absent: ever) up to `toTs`, the one that is due longest first. */
+export async function listDue(
+  db: Sql,
+  { fromTs, toTs, limit }: { fromTs?: number; toTs: number; limit: number },
+): Promise<DueDevice[]> {
+  const { rows } = await db.query<Row>(
+    `select ${columns}
+       from (
+         select * from device_due due
+          where ${next} > ${fromTs === undefined ? "'-infinity'" : 'ms_to_timestamp($3)'}
+            and ${next} <= ms_to_timestamp($1)
+            and ${isThere}
+          order by ${next}
+          limit $2) due
+       ${joined}
+      order by ${next}`,
+    fromTs === undefined ? [toTs, limit] : [toTs, limit, fromTs],
+  );
+  return rows.map(toDevice);
+}
+
+/**
+ * The same of each account but these, `perAccount` at most of one: an account of which much is due is not to
+ * hide what is due of others. Walks from account to account in the index.
+ */
+export async function listDueOfEach(
+  db: Sql,
+  { toTs, perAccount, but }: { toTs: number; perAccount: number; but: number[] },
+): Promise<DueDevice[]> {
+  const { rows } = await db.query<Row>(
+    `with recursive owner as (
+       (select account_id from device_due order by account_id limit 1)
+       union all
+       select following.account_id
+         from owner
+        cross join lateral (
+          select account_id from device_due
+           where account_id > owner.account_id
+           order by account_id limit 1) following
+     )
+     select ${columns}
+       from owner
+      cross join lateral (
+        select * from device_due due
+         where due.account_id = owner.account_id
+           and ${next} <= ms_to_timestamp($1)
+           and ${isThere}
+         order by ${next}
+         limit $2) due
+       ${joined}
+      where owner.account_id <> all($3::bigint[])
+      order by ${next}`,
+    [toTs, perAccount, but],
+  );
+  return rows.map(toDevice);
+}
+
+/** A tick could not be stored: it is tried again in a minute, then two, up to an hour. */
+export async function putOffTick(db: Sql, deviceId: number, nowTs: number): Promise<void> {
+  await db.query(
+    `update device_due
+        set failures = least(failures + 1, 10),
+            retry_at = ms_to_timestamp($2)
+                     + least(interval '1 hour', interval '1 minute' * (2 ^ failures))
+      where device_id = $1`,
+    [deviceId, nowTs],
+  );
+}
+
+function toDevice(row: Row): DueDevice {
+  return {
+    deviceId: row.device_id,
+    uuid: row.uuid,
+    accountId: row.account_id,
+    connectorId: row.connector_id,
+    dueTs: row.due_at,
+    isConnected: row.connected,
+  };
 }

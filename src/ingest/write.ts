@@ -1,14 +1,160 @@
+import type { AlarmSignal } from '../contract/alarm.ts';
 import type { Configuration } from '../contract/configuration.ts';
+import type { NewEvent } from '../contract/event.ts';
 import { awaitingAnswer, neededStates } from '../contract/profile.ts';
 import type { Purpose } from '../contract/purpose.ts';
-import { plainArray, plainArrays } from '../db/array.ts';
+import type { Item, Rejection, SentMeasurement } from '../contract/uplink.ts';
+import type { Transaction } from '../db/database.ts';
 import { ingestLock } from '../db/locks.ts';
-import type { Sql } from '../db/sql.ts';
-import { textList } from '../db/text-list.ts';
-import type { StoredRuntime } from '../engine/read-runtime.ts';
-import type { StoredLog } from '../engine/replay.ts';
-import type { DeviceContext } from './rules/device-context.ts';
-import type { StoredClocks } from './save-states.ts';
+import { plainArray, plainArrays, type Sql, textList } from '../db/sql.ts';
+import type { StoredLog, StoredRuntime } from '../engine/runtime-codec.ts';
+import type { Plan } from './plan.ts';
+import type { Work } from './queues.ts';
+import type { DueRow } from './rules/apply.ts';
+import {
+  type Changes,
+  type DeviceContext,
+  type DisplayRow,
+  type MeasurementRow,
+  newUnit,
+  type ProfileAnswerRow,
+  type RejectionRow,
+  type Unit,
+} from './rules/model.ts';
+import { saveClocks, saveRuntimes, saveStates, type StoredClocks } from './save-states.ts';
+
+/** What other features write inside the transaction of a batch. */
+export type Writers = {
+  /** Throws a unique violation where a sense has a value in one of these milliseconds already. */
+  addMeasurements: (tx: Transaction, rows: MeasurementRow[]) => Promise<void>;
+  /** Stores what is not there yet; gives those for which there is no room. `onAdded`: told of each new one. */
+  storeMeasurements: (
+    tx: Transaction,
+    rows: MeasurementRow[],
+    onAdded?: (row: MeasurementRow) => void,
+  ) => Promise<MeasurementRow[]>;
+  /** Gives the events that were not there before. */
+  recordEvents: (tx: Sql, events: NewEvent[]) => Promise<NewEvent[]>;
+  keepRejections: (tx: Sql, rows: RejectionRow[]) => Promise<void>;
+  settleProfiles: (tx: Sql, changes: ProfileAnswerRow[]) => Promise<void>;
+  /** Notes in their messages what acknowledges them. */
+  keepDisplays: (tx: Sql, rows: Iterable<DisplayRow>) => Promise<void>;
+  replaceConfigurations: (tx: Sql, rows: Changes['configurations']) => Promise<void>;
+  /**
+   * Of what is signalled decides whom it is told; says so on the events, which are recorded after it. Other
+   * transactions with signals of these devices wait for this one. Gives the alarms that it opened, by account.
+   */
+  decideAlarms: (tx: Sql, signals: AlarmSignal[]) => Promise<OpenedAlarms>;
+};
+
+export type OpenedAlarms = ReadonlyMap<number, number>;
+const noneOpened: OpenedAlarms = new Map();
+
+/** What a transaction has added that counts once it is committed. */
+export type Written = {
+  recorded: NewEvent[];
+  opened: OpenedAlarms;
+  /** The measurements that were not there before; null: all, or nobody asks. */
+  added: ReadonlySet<MeasurementRow> | null;
+};
+
+/** A device changed since it was read: the plan is void, and is made again from what is there now. */
+export class StaleContext extends Error {
+  /** Those of which it was told meanwhile that they changed. */
+  readonly forgotten = new Set<number>();
+}
+
+/**
+ * Writes a plan within one transaction; gives what is new. `areNew`: no measurement of it
+ * is expected to be there already; a unique violation where one is. Throws `StaleContext`, `MillisecondFull`.
+ * The statements do not wait for each other's answers; the server takes them in this order. But where alarms
+ * are to be decided, these come between the rows of devices and all others.
+ */
+export async function write(
+  tx: Transaction,
+  plan: Plan,
+  areNew: boolean,
+  writers: Writers,
+): Promise<Written> {
+  const { rows } = plan;
+  const added = !areNew && rows.outcomes.size > 0 ? new Set<MeasurementRow>() : null;
+  const write = () => writeRows(tx, rows, areNew, added, writers);
+  if (rows.signals.length === 0) {
+    const [areFresh, recorded] = await Promise.all([writeDevices(tx, plan), write()]);
+    if (!areFresh) throw new StaleContext();
+    return { recorded, opened: noneOpened, added };
+  }
+  if (!(await writeDevices(tx, plan))) throw new StaleContext();
+  const opened = await writers.decideAlarms(tx, rows.signals);
+  return { recorded: await write(), opened, added };
+}
+
+/** Writes or holds the rows of devices: whether all are as they were read. */
+async function writeDevices(tx: Transaction, plan: Plan): Promise<boolean> {
+  const { moved, evaluated, held, unchanged, due } = plan;
+  const [, removed, movedNow, evaluatedNow, heldNow, unchangedNow] = await Promise.all([
+    lockIngest(tx),
+    listRemovedAccounts(tx, accountIdsOf(plan)),
+    moved.length > 0 ? saveStates(tx, moved) : 0,
+    evaluated.length > 0 ? saveRuntimes(tx, evaluated) : 0,
+    held.length > 0 ? holdUnchanged(tx, held) : 0,
+    unchanged.length > 0 ? countUnchanged(tx, unchanged) : 0,
+    // Behind the devices' rows: who changes them in this order waits for nobody who waits for it.
+    due.length > 0 && saveDue(tx, due),
+  ]);
+  if (removed.length > 0) forgetDevicesOf(plan, new Set(removed));
+  return (
+    removed.length === 0 &&
+    movedNow === moved.length &&
+    evaluatedNow === evaluated.length &&
+    heldNow === held.length &&
+    unchangedNow === unchanged.length
+  );
+}
+
+/** Of the devices for which something is written. */
+const accountIdsOf = ({ moved, evaluated, held, unchanged }: Plan): number[] => [
+  ...new Set([moved, evaluated, held, unchanged].flat().map(({ device }) => device.accountId)),
+];
+
+/** What is remembered of them says that they are there: they are read again, and found to be gone. */
+function forgetDevicesOf({ works }: Plan, accountIds: ReadonlySet<number>): void {
+  for (const { queue } of works) if (accountIds.has(queue.accountId)) queue.context = null;
+}
+
+/** Gives the events that are new. */
+async function writeRows(
+  tx: Transaction,
+  rows: Changes,
+  areNew: boolean,
+  added: Set<MeasurementRow> | null,
+  writers: Writers,
+): Promise<NewEvent[]> {
+  const [recorded] = await Promise.all([
+    rows.events.length > 0 ? writers.recordEvents(tx, rows.events) : [],
+    rows.measurements.length > 0 &&
+      storeMeasurements(tx, rows.measurements, areNew, added, writers),
+    rows.configurations.length > 0 && writers.replaceConfigurations(tx, rows.configurations),
+    rows.profiles.length > 0 && writers.settleProfiles(tx, rows.profiles),
+    rows.rejections.length > 0 && writers.keepRejections(tx, rows.rejections),
+    rows.clocks.size > 0 && saveClocks(tx, rows.clocks.values()),
+    rows.displays.size > 0 && writers.keepDisplays(tx, rows.displays.values()),
+  ]);
+  return recorded;
+}
+
+async function storeMeasurements(
+  tx: Transaction,
+  rows: MeasurementRow[],
+  areNew: boolean,
+  added: Set<MeasurementRow> | null,
+  writers: Writers,
+): Promise<void> {
+  if (areNew) return writers.addMeasurements(tx, rows);
+  const onAdded = added ? (row: MeasurementRow) => void added.add(row) : undefined;
+  const full = await writers.storeMeasurements(tx, rows, onAdded);
+  if (full.length > 0) throw new MillisecondFull(full);
+}
 
 export type DeviceRow = {
   device_id: number;
@@ -190,3 +336,105 @@ export async function holdUnchanged(tx: Sql, contexts: DeviceContext[]): Promise
   });
   return rows[0]?.count ?? 0;
 }
+
+/** Writes when devices are due next, in the transaction that changes their states: it holds their rows. */
+export async function saveDue(tx: Sql, rows: readonly DueRow[]): Promise<void> {
+  const { gone = [], due = [] } = Object.groupBy(rows, ({ dueTs }) =>
+    dueTs === null ? 'gone' : 'due',
+  );
+  await Promise.all([gone.length > 0 && removeDue(tx, gone), due.length > 0 && putDue(tx, due)]);
+}
+
+async function removeDue(tx: Sql, rows: DueRow[]): Promise<void> {
+  await tx.query({
+    name: 'ingest-not-due',
+    text: 'delete from device_due where device_id = any($1::bigint[])',
+    values: [plainArray(rows.map(({ deviceId }) => deviceId))],
+  });
+}
+
+async function putDue(tx: Sql, rows: DueRow[]): Promise<void> {
+  await tx.query({
+    name: 'ingest-due',
+    text: `
+      insert into device_due (device_id, account_id, due_at)
+      select device_id, account_id, ms_to_timestamp(due_ts)
+        from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as n (device_id, account_id, due_ts)
+      on conflict (device_id) do update
+         set due_at = excluded.due_at, retry_at = null, failures = 0`,
+    values: [
+      plainArray(rows.map(({ deviceId }) => deviceId)),
+      plainArray(rows.map(({ accountId }) => accountId)),
+      plainArray(rows.map(({ dueTs }) => dueTs)),
+    ],
+  });
+}
+
+/**
+ * As `claimStates`, of devices that time comes to: of those that are still due, and that no other transaction
+ * has. Gives them; whoever has the others brings them what is due, or leaves it to the next look.
+ */
+export async function claimDue(tx: Sql, deviceIds: number[], nowTs: number): Promise<number[]> {
+  const { rows } = await tx.query<{ device_id: number }>({
+    name: 'ingest-claim-due',
+    text: `
+      update device_state s
+         set version = version + 1
+        from (
+          select st.device_id
+            from device_due due
+            join device_state st on st.device_id = due.device_id
+           where due.device_id = any($1::bigint[])
+             and due.due_at <= ms_to_timestamp($2)
+           order by st.device_id
+             for no key update of st skip locked) as claimed
+       where s.device_id = claimed.device_id
+      returning s.device_id`,
+    values: [plainArray(deviceIds), nowTs],
+  });
+  return rows.map(({ device_id }) => device_id);
+}
+
+/** There is no room for these: their sense has as many other values in that millisecond as fit into it. */
+export class MillisecondFull extends Error {
+  readonly rows: MeasurementRow[];
+
+  constructor(rows: MeasurementRow[]) {
+    super(`${rows.length} measurements found no room in their millisecond`);
+    this.rows = rows;
+  }
+}
+
+/** The same batch, with those measurements turned into rejections. */
+export function rejectBeyondMillisecond(batch: Work[], rows: MeasurementRow[]): Work[] {
+  const full = new Set(rows.map((row) => nameOf(row.deviceId, row)));
+  return batch.map(({ queue, units }) => {
+    const isFull = ({ value }: Item<SentMeasurement>) => {
+      const { sId, ts, val } = value;
+      const place = typeof val === 'number' ? { val } : { val: val.lat, long: val.long };
+      return full.has(nameOf(queue.device.deviceId, { sId, ts, ...place }));
+    };
+    return { queue, units: units.map((unit) => rejectSome(unit, isFull)) };
+  });
+}
+
+function rejectSome(unit: Unit, isWrong: (item: Item<SentMeasurement>) => boolean): Unit {
+  const { message, content, rejections } = unit;
+  if (content.kind !== 'measurements' || !content.items.some(isWrong)) return unit;
+  return newUnit(message, { ...content, items: content.items.filter((item) => !isWrong(item)) }, [
+    ...rejections,
+    ...content.items.filter(isWrong).map(toRejection),
+  ]);
+}
+
+function toRejection({ index, value: { sId, ts } }: Item<SentMeasurement>): Rejection {
+  return {
+    reason: 'unstorable',
+    message: `Sense ${sId} has 1,000 other values at ts ${ts}: no more fit into a millisecond.`,
+    path: index === null ? '' : `/${index}`,
+  };
+}
+
+type Named = { sId: string; ts?: number | undefined; val: number; long?: number | undefined };
+const nameOf = (deviceId: number, { sId, ts, val, long }: Named) =>
+  [deviceId, sId, ts, val, long].join(' ');

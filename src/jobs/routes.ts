@@ -1,11 +1,19 @@
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { labelsOf } from '../http/rights.ts';
+import { labelsOf } from '../http/router.ts';
 import type { Account } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { MessageResponse } from '../http/schema.ts';
-import { findJob, type JobAction, type JobOwner, listJobs, stopJob } from './jobs.ts';
-import { Job, JobList, JobParams } from './schema.ts';
+import {
+  findJob,
+  Job,
+  type JobAction,
+  JobList,
+  type JobOwner,
+  JobParams,
+  listJobs,
+  stopJob,
+} from './jobs.ts';
 
 const tag = 'Jobs';
 /** As many as are kept, and those under way. */

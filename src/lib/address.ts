@@ -1,4 +1,60 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
+
+/** An IPv6 client has a whole /64 to itself (RFC 6177): that is one address here. */
+export function network(address: string): string {
+  if (!address.includes(':')) return address;
+  return `${groupsOf(address).slice(0, 4).join(':')}::/64`;
+}
+
+/** The networks that one client may have been given, the largest first: /48, /56 and /64 of IPv6; an IPv4 address itself. */
+export function networks(address: string): string[] {
+  if (!address.includes(':')) return [address];
+  const groups = groupsOf(address);
+  const site = groups.slice(0, 3).join(':');
+  const subnet = groups[3] ?? '0';
+  const upper = (Number.parseInt(subnet, 16) >> 8).toString(16);
+  return [`${site}::/48`, `${site}:${upper}00::/56`, `${site}:${subnet}::/64`];
+}
+
+/** The groups of an IPv6 address, without leading zeros. */
+function groupsOf(address: string): string[] {
+  const [head = '', tail] = address.replace(/%.*/, '').split('::', 2);
+  const before = head === '' ? [] : head.split(':');
+  const after = tail === undefined || tail === '' ? [] : tail.split(':');
+  const zeros = tail === undefined ? 0 : 8 - before.length - after.length;
+  const groups = [...before, ...Array<string>(Math.max(0, zeros)).fill('0'), ...after];
+  return groups.map((group) => group.replace(/^0+(?=.)/, ''));
+}
+
+/** Networks that only this machine's own containers and machines see. */
+const virtual = /^(docker|br-|veth|virbr|cni|flannel|lxc|podman)/;
+
+/** The address that others of the local network reach this machine at; 127.0.0.1 if it has none. */
+export function findLanAddress(): string {
+  for (const [name, addresses] of Object.entries(networkInterfaces())) {
+    if (virtual.test(name)) continue;
+    const found = addresses?.find(({ family, internal }) => family === 'IPv4' && !internal);
+    if (found) return found.address;
+  }
+  return '127.0.0.1';
+}
+
+/** Hosts that ignore full stops in front of the `@`, and what each is counted as (support.google.com/mail/answer/7436150). */
+const dotless: Record<string, string> = { 'gmail.com': 'gmail.com', 'googlemail.com': 'gmail.com' };
+
+/**
+ * What mails to an e-mail address are counted by, where anybody may have them sent. Most servers put what is sent to
+ * "name+anything@host" into one mailbox (RFC 5233 calls that subaddressing), and some ignore full stops.
+ */
+export function mailboxOf(address: string): string {
+  const normal = address.toLowerCase();
+  const at = normal.lastIndexOf('@');
+  const name = normal.slice(0, Math.max(0, at)).replace(/\+.*$/, '');
+  const host = normal.slice(at + 1);
+  const same = dotless[host];
+  return same === undefined ? `${name}@${host}` : `${name.replaceAll('.', '')}@${same}`;
+}
 
 /**
  * Networks that lead to this machine, its neighbours or nobody, and not to the internet: IANA's registries

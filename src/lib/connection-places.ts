@@ -1,4 +1,4 @@
-import { networks } from './network.ts';
+import { networks } from './address.ts';
 
 /** Who listens for connections. */
 export type Listener = 'http' | 'mqtt';

@@ -1,5 +1,22 @@
+import { setImmediate as immediate } from 'node:timers/promises';
 import { monotonicClock } from './clock.ts';
-import { type Asker, FairTurns } from './fair-turns.ts';
+import { type Asker, FairTurns } from './fair-queue.ts';
+
+/** Lets others have their turn of the event loop. */
+export async function nextTurn(): Promise<void> {
+  await immediate();
+}
+
+/** Each of them is ten or twenty microseconds of work. */
+const visitedInTurn = 100;
+
+/** Visits the things that are there now one after the other; where there are thousands, others have their turn. */
+export async function inTurns<T>(things: Iterable<T>, visit: (thing: T) => void): Promise<void> {
+  for (const [index, thing] of Array.from(things).entries()) {
+    if (index > 0 && index % visitedInTurn === 0) await nextTurn();
+    visit(thing);
+  }
+}
 
 export type LoopTurnsOptions = {
   /** What may be done in a turn of the event loop. The unit is the caller's: requests, or what they cost. */

@@ -1,5 +1,115 @@
 import { isUtf8 } from 'node:buffer';
 
+/** Text that JSON writes as it is, a byte for each character. */
+const plain = /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/;
+
+/**
+ * Bytes of a value as JSON, members left out that parsing fills in: `false`, empty lists and objects.
+ * Counted instead of written, in a fraction of the time that `JSON.stringify` takes with a replacer.
+ */
+export function countJsonBytes(value: unknown): number {
+  if (Array.isArray(value)) {
+    const bytes = value.reduce(
+      (sum: number, item) => sum + (isFilledIn(item) ? 4 : countJsonBytes(item)),
+      0,
+    );
+    return 2 + bytes + Math.max(0, value.length - 1);
+  }
+  if (typeof value === 'object' && value !== null) {
+    let bytes = 1;
+    for (const key of Object.keys(value)) {
+      const member = (value as Record<string, unknown>)[key];
+      if (!isFilledIn(member)) bytes += countText(key) + 1 + countJsonBytes(member) + 1;
+    }
+    return Math.max(2, bytes);
+  }
+  return typeof value === 'string' ? countText(value) : String(value).length;
+}
+
+function isFilledIn(value: unknown): boolean {
+  if (typeof value !== 'object') return value === false || value === undefined;
+  if (value === null) return false;
+  for (const _key in value) return false;
+  return true;
+}
+
+function countText(text: string): number {
+  if (plain.test(text)) return text.length + 2;
+  return new TextEncoder().encode(JSON.stringify(text)).length;
+}
+
+/**
+ * The most `{`, `[` and `,` that a JSON text from outside may have, texts in quotes left out. What is
+ * built from it, checked and refused grows with them: this many take less than 10 ms. A name of a member that
+ * is longer than any of ours counts for more, as it takes more.
+ */
+export const maxJsonParts = 20_000;
+
+/** The longest that the interface has are shorter. */
+const longName = 16;
+
+const quote = 0x22;
+const colon = 0x3a;
+const comma = 0x2c;
+const backslash = 0x5c;
+
+/**
+ * How deep a text nests, and how many `{`, `[` and `,` it has outside of its strings, before anything
+ * is built from it. Reads no further than it takes to know that one of the two is above its bound.
+ */
+export function measureJson(
+  text: string,
+  maxDepth = Infinity,
+  maxParts = maxJsonParts,
+): { depth: number; parts: number } {
+  let depth = 0;
+  let parts = 0;
+  for (let at = 0; at < text.length && depth <= maxDepth && parts <= maxParts; at += 1) {
+    const char = text.charCodeAt(at);
+    if (char === quote) {
+      const end = endOfString(text, at);
+      const length = end - at - 1;
+      if (length > longName && isName(text, end)) parts += Math.ceil(length / longName) - 1;
+      at = end;
+    } else if (char === comma) {
+      parts += 1;
+    } else if (char === 0x5b || char === 0x7b) {
+      depth += 1;
+      parts += 1;
+    } else if (char === 0x5d || char === 0x7d) {
+      depth -= 1;
+    }
+  }
+  return { depth, parts };
+}
+
+/** Whether the string that ends there is the name of a member: a colon is next. */
+function isName(text: string, end: number): boolean {
+  let after = end + 1;
+  while (isSpace(text.charCodeAt(after))) after += 1;
+  return text.charCodeAt(after) === colon;
+}
+
+const isSpace = (char: number) => char === 0x20 || char === 0x0a || char === 0x0d || char === 0x09;
+
+/** Where the string that begins at `start` ends: the place of its quote, or the end of the text. */
+export function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1);
+  while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
+  return end < 0 ? text.length : end;
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let before = at - 1;
+  while (text.charCodeAt(before) === backslash) before -= 1;
+  return (at - before) % 2 === 0;
+}
+
+/** How a place in a JSON document is written; RFC 6901 section 3. */
+export function jsonPointer(path: readonly PropertyKey[]): string {
+  return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
+}
+
 /**
  * The text of bytes that hold JSON, without the byte order mark that some programs put in front (RFC 8259 section 8.1
  * allows to ignore it). Null where they are not UTF-8: decoded leniently, each wrong byte would become U+FFFD, and

@@ -1,6 +1,87 @@
 import type { z } from 'zod';
 import { partsOf } from './schema-parts.ts';
 
+/** A part of a value that was checked: about how large it is, and what is wrong in it. */
+export type CheckedPart = { size: number; problems: PartProblem[] };
+
+export type PartProblem = { path: PropertyKey[]; message: string };
+
+/** What is checked in one go: up to so many members, those of members included. */
+const maxPartSize = 500;
+
+/** Whether a value is so large that one go of a schema over it, with all its faults, takes long. */
+export function isLarge(value: unknown): boolean {
+  return sizeOf(value) > maxPartSize;
+}
+
+/**
+ * Checks the members of a large value one by one, so that whoever calls may stop at enough faults (a
+ * schema lists them all, and a fault costs more than what is sound) or do something else in between.
+ * What it finds wrong is wrong; what the schema has to say on a large value as a whole is left out.
+ */
+export function* checkInParts(
+  schema: z.core.$ZodType,
+  value: unknown,
+  path: PropertyKey[] = [],
+): Generator<CheckedPart> {
+  const size = sizeOf(value);
+  if (size > maxPartSize) {
+    const parts = partsOf(schema);
+    if (parts.kind === 'wrapped' && wrappers.has(parts.by))
+      return yield* checkInParts(parts.inner, value, path);
+    if (parts.kind === 'array' && Array.isArray(value)) {
+      for (const [index, item] of value.entries())
+        yield* checkInParts(parts.element, item, [...path, index]);
+      return;
+    }
+    if (parts.kind === 'object' && isRecord(value)) {
+      for (const [key, member] of Object.entries(parts.members))
+        if (value[key] !== undefined) yield* checkInParts(member, value[key], [...path, key]);
+      return;
+    }
+  }
+  const result = (schema as z.ZodType).safeParse(value);
+  const issues = result.error?.issues ?? [];
+  const problems = issues.map((issue) => ({
+    path: [...path, ...issue.path],
+    message: describeIssue(issue.message),
+  }));
+  yield { size, problems };
+}
+
+/** Kinds of schemas that say of a value that is there what the schema within says. */
+const wrappers = new Set(['optional', 'nullable', 'default', 'prefault']);
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Members, those of members included; counts no further than it takes to call it large. */
+function sizeOf(value: unknown): number {
+  if (typeof value !== 'object' || value === null) return 1;
+  let size = 1;
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length && size <= maxPartSize; at += 1) size += sizeOf(value[at]);
+    return size;
+  }
+  for (const key in value) {
+    size += sizeOf((value as Record<string, unknown>)[key]);
+    if (size > maxPartSize) break;
+  }
+  return size;
+}
+
+/**
+ * What a schema's library says is wrong, as the schemas' own messages are: what was expected, and what was
+ * found. "Invalid input: expected number, received undefined" says neither that it is missing.
+ */
+export function describeIssue(message: string): string {
+  return message
+    .replace(/^(?:Invalid (?:input|option)|Too (?:small|big)): (?=expected )/, '')
+    .replace(/, received undefined$/, ', found nothing')
+    .replace(/, received (?=\S+$)/, ', found ')
+    .replaceAll('"|"', '", "');
+}
+
 /** What a schema knows, member by member: made once of a schema, so that values are looked through quickly. */
 export type KnownMembers = {
   /** Null: it is no object, or takes members of any name. */
@@ -130,4 +211,49 @@ function describe(place: Place, name: string): UnknownMember {
     if (at.parent === null) return { path, name, within };
     path.unshift(at.key);
   }
+}
+
+const maxDifferent = 2;
+/** Longer ones are no misspelt names. */
+const maxLength = 64;
+
+/**
+ * The name that was meant: the one of these with the fewest different letters, at most two of them, and
+ * fewer than the name has. Case, `_` and `-` make no difference. Null where none is that near.
+ */
+export function nearestName(name: string, names: Iterable<string>): string | null {
+  if (name.length > maxLength) return null;
+  const plain = plainly(name);
+  let nearest: string | null = null;
+  let fewest = Math.min(maxDifferent, plain.length - 1) + 1;
+  for (const candidate of names) {
+    const different = countDifferent(plain, plainly(candidate));
+    if (different >= fewest || different >= candidate.length) continue;
+    nearest = candidate;
+    fewest = different;
+  }
+  return nearest;
+}
+
+const plainly = (name: string) => name.toLowerCase().replaceAll(/[_-]/g, '');
+
+/** Levenshtein's distance: letters added, left out or replaced; two that changed places count as one. */
+function countDifferent(one: string, other: string): number {
+  if (Math.abs(one.length - other.length) > maxDifferent) return Infinity;
+  let [before, last]: number[][] = [[], Array.from({ length: other.length + 1 }, (_, at) => at)];
+  for (let i = 1; i <= one.length; i += 1) {
+    const row = [i];
+    for (let j = 1; j <= other.length; j += 1) {
+      const isSame = one[i - 1] === other[j - 1];
+      const isSwapped = one[i - 1] === other[j - 2] && one[i - 2] === other[j - 1];
+      row[j] = Math.min(
+        (last?.[j] ?? 0) + 1,
+        (row[j - 1] ?? 0) + 1,
+        (last?.[j - 1] ?? 0) + (isSame ? 0 : 1),
+        i > 1 && j > 1 && isSwapped ? (before?.[j - 2] ?? 0) + 1 : Infinity,
+      );
+    }
+    [before, last] = [last, row];
+  }
+  return last?.[other.length] ?? Infinity;
 }

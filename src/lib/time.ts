@@ -22,3 +22,14 @@ function readIso(text: string): number {
 /** The last day of a month, 1 to 12, in UTC. */
 // oxlint-disable-next-line no-restricted-globals -- parses a time that was sent; reads no clock
 const daysOf = (year: number, month: number) => new Date(Date.UTC(year, month, 0)).getUTCDate();
+
+/** Whether it is a name of the IANA database that this machine knows, such as Europe/Berlin. */
+export function isTimeZone(name: string): boolean {
+  // An offset such as +02:00 is taken too, and knows no summer.
+  if (!/^[A-Za-z]/.test(name)) return false;
+  try {
+    return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';
+  } catch {
+    return false;
+  }
+}

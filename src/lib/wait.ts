@@ -32,3 +32,52 @@ export function backoffMs(
 ) {
   return Math.min(maxMs, firstMs * 2 ** (failures - 1));
 }
+
+/** Rests between the turns of a loop that others can wake. */
+export class WakeableRest {
+  #isWoken = false;
+  #wake: (() => void) | undefined;
+
+  /** A turn begins: who wakes from now on ends the rest behind it, also before that begins. */
+  begin(): void {
+    this.#isWoken = false;
+  }
+
+  wake(): void {
+    this.#isWoken = true;
+    this.#wake?.();
+  }
+
+  /** Until it is woken, `ms` at most. */
+  async rest(ms: number): Promise<void> {
+    if (this.#isWoken || ms <= 0) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#wake = resolve;
+    const timer = setTimeout(resolve, ms);
+    await promise;
+    clearTimeout(timer);
+    this.#wake = undefined;
+  }
+}
+
+/**
+ * Does `work` now, and again so long after the start of the last time, or when that has ended. Gives what stops
+ * it and waits for what is under way. `work` does not reject.
+ */
+export function startEvery(
+  intervalMs: number,
+  work: (signal: AbortSignal) => Promise<void>,
+): () => Promise<void> {
+  const stopping = new AbortController();
+  let running: Promise<void> | null = null;
+  const run = () => {
+    running ??= work(stopping.signal).finally(() => (running = null));
+  };
+  const timer = setInterval(run, intervalMs);
+  run();
+  return async () => {
+    clearInterval(timer);
+    stopping.abort();
+    await running;
+  };
+}

@@ -1,10 +1,16 @@
 import type { Member } from '../streams/subscriber.ts';
 import type { Reach } from '../streams/reach.ts';
 import type { StreamPiece } from '../streams/server-sent.ts';
-import { maxSent, writeLivePosition, type SentSense } from './live-position.ts';
-import type { Positions, ReadPosition } from './positions.ts';
-import { ValueThrottle } from './throttle.ts';
-import { toBytes, type Value } from './value.ts';
+import {
+  maxSent,
+  type Positions,
+  type ReadPosition,
+  type SentSense,
+  toBytes,
+  type Value,
+  ValueThrottle,
+  writeLivePosition,
+} from './value.ts';
 
 /** What a stream of values is about. */
 export type LiveFilter = {

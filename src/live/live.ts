@@ -1,16 +1,158 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import type { LiveDevice } from '../bus/bus.ts';
+import type { Bus, LiveDevice } from '../bus/bus.ts';
+import type { Sql } from '../db/sql.ts';
 import type { MonotonicClock } from '../lib/clock.ts';
-import { WakeableRest } from '../lib/wakeable-rest.ts';
-import type { StreamPosition } from '../streams/position.ts';
-import { stillHere } from '../streams/server-sent.ts';
-import type { TakeTurn } from '../streams/slices.ts';
-import { type DropReason, Member } from '../streams/subscriber.ts';
-import type { WaitingRoom } from '../streams/waiting-room.ts';
-import { Backlog } from './backlog.ts';
-import { Group, type LiveFilter } from './group.ts';
-import type { Positions, ReadPosition } from './positions.ts';
-import type { Value } from './value.ts';
+import { WakeableRest } from '../lib/wait.ts';
+import { type StreamPosition, writePosition } from '../streams/position.ts';
+import { invalidLastEventId, type OpenSource } from '../streams/schema.ts';
+import { stillHere, type StreamPiece, writeMessage } from '../streams/server-sent.ts';
+import {
+  createSlices,
+  type DropReason,
+  Member,
+  readInTurn,
+  type ReadInTurn,
+  type TakeTurn,
+  type WaitingRoom,
+} from '../streams/subscriber.ts';
+import { catchUpValues, startOf } from './catch-up.ts';
+import { Group, type LiveFilter, underWayMs } from './group.ts';
+import { createAnnouncer } from './listeners.ts';
+import {
+  createPositions,
+  type LivePosition,
+  parseLivePosition,
+  type Positions,
+  type ReadPosition,
+  toBytes,
+  Value,
+  writeLivePosition,
+} from './value.ts';
+
+export type ValueSourceDeps = {
+  db: Sql;
+  hub: LiveHub;
+  exports: ReadInTurn;
+};
+
+/** What devices measure, as it is committed. */
+export function createValueSource(deps: ValueSourceDeps): OpenSource {
+  return async ({ reach, senses, maxHz, from: id }) => {
+    const from = id === null ? null : parseLivePosition(id);
+    if (id !== null && !from) throw invalidLastEventId();
+    const filter = { reach, senses, maxHz };
+    const joined = await deps.hub.join(filter);
+    return {
+      leave: joined.leave,
+      pieces: () => writeSource(deps, filter, joined, from),
+    };
+  };
+}
+
+async function* writeSource(
+  { db, exports }: ValueSourceDeps,
+  filter: LiveFilter,
+  { member, position: present }: Joined,
+  from: LivePosition | null,
+): AsyncGenerator<StreamPiece<string>> {
+  let position = from ? writeLivePosition(from) : writePosition(present);
+  yield { bytes: Buffer.from(writeOpened(from, present)), position };
+  if (from) {
+    const sql = readInTurn(exports, filter.reach.accountId, db);
+    for await (const values of catchUpValues({ sql, filter, from, present })) {
+      // The way there is not by time: who disconnects meanwhile starts over.
+      for (const bytes of toBytes(values)) yield { bytes, position };
+      if (member.hasEnded) break;
+    }
+    position = writePosition(present);
+    yield { bytes: Buffer.from(stillHere), position };
+  }
+  for await (const piece of member.read()) {
+    ({ position } = piece);
+    yield piece;
+  }
+  if (member.reason === null) return;
+  const why = writeMessage('dropped', JSON.stringify({ reason: member.reason }));
+  yield { bytes: Buffer.from(why), position };
+}
+
+/** The first message. */
+function writeOpened(from: LivePosition | null, present: Joined['position']): string {
+  const opened = from
+    ? {
+        timestamp: present.ts,
+        resumed: true,
+        start: startOf(from, present),
+        late: 'in-history-only',
+      }
+    : { timestamp: present.ts, resumed: false };
+  return writeMessage('opened', JSON.stringify(opened));
+}
+
+export type LiveHubOptions = {
+  db: Sql;
+  bus: Bus;
+  /** The name of this process; no other has it. */
+  process: string;
+  heartbeatMs: number;
+  monotonicClock: MonotonicClock;
+  /** Of all streams. */
+  room: WaitingRoom;
+  /** What is committed could not be read: ids stay behind, and a reader that resumes is sent more again. */
+  onError: (error: unknown) => void;
+};
+
+/** All streams of values of this process, by account. */
+export type LiveHub = {
+  /** From then on the member is given what is committed, in whatever process. */
+  join(filter: LiveFilter): Promise<Joined>;
+};
+
+/** The longest period of a stream, by the least `maxHz`. */
+const longestPeriodMs = 10_000;
+
+/** Hears and asks nothing while there is no stream. */
+export function createLiveHub(options: LiveHubOptions): LiveHub {
+  const { db, bus, monotonicClock, onError } = options;
+  const boards = new Map<number, Board>();
+  const announcer = createAnnouncer(options);
+  const positions = createPositions(db, monotonicClock, longestPeriodMs + 2 * underWayMs);
+  const takeTurn = createSlices();
+  const waiting = { values: 0 };
+  let ends: (() => void)[] = [];
+
+  const listen = (): void => {
+    ends = [
+      bus.subscribe('measurements', ({ accountId, devices }) =>
+        boards.get(accountId)?.hear(devices),
+      ),
+      bus.subscribe('resync', () => {
+        for (const board of boards.values()) board.drop('interrupted');
+      }),
+      positions.follow(onError),
+    ];
+  };
+  const open = (accountId: number): Board => {
+    if (boards.size === 0) listen();
+    const onEnd = () => {
+      boards.delete(accountId);
+      announcer.delete(accountId);
+      if (boards.size === 0) for (const end of ends) end();
+    };
+    const board = new Board({ ...options, positions, takeTurn, waiting, onEnd });
+    boards.set(accountId, board);
+    announcer.add(accountId);
+    return board;
+  };
+
+  return {
+    join(filter) {
+      const { accountId } = filter.reach;
+      const board = boards.get(accountId) ?? open(accountId);
+      return board.join(filter, positions.read());
+    },
+  };
+}
 
 export type BoardOptions = {
   positions: Positions;
@@ -185,5 +327,63 @@ export class Board {
     let count = 0;
     for (const { members } of this.#groups.values()) count += members.size;
     return count;
+  }
+}
+
+type Heard = { devices: LiveDevice[]; count: number; heardMs: number };
+
+/** Of one account: about 20 MB. More wait only where values come faster than streams can be written. */
+const maxValues = 100_000;
+const maxOfAll = 500_000;
+
+/** What an account's streams are still to be given. `all`: counts the values of all accounts. */
+export class Backlog {
+  readonly #all: { values: number };
+  #heard: Heard[] = [];
+  #values = 0;
+
+  constructor(all: { values: number }) {
+    this.#all = all;
+  }
+
+  get isEmpty(): boolean {
+    return this.#heard.length === 0;
+  }
+
+  /** When the oldest was heard; undefined while there is none. */
+  get oldestMs(): number | undefined {
+    return this.#heard[0]?.heardMs;
+  }
+
+  /** False where there is no room for them. */
+  add(devices: LiveDevice[], heardMs: number): boolean {
+    const count = devices.reduce((sum, { values }) => sum + values.length, 0);
+    if (this.#values + count > maxValues || this.#all.values + count > maxOfAll) return false;
+    this.#count(count);
+    this.#heard.push({ devices, count, heardMs });
+    return true;
+  }
+
+  /** The oldest messages, until there are so many values. */
+  take(limit: number): Value[] {
+    const values: Value[] = [];
+    while (values.length < limit) {
+      const heard = this.#heard.shift();
+      if (!heard) break;
+      this.#count(-heard.count);
+      for (const device of heard.devices)
+        for (const value of device.values) values.push(new Value(device, value));
+    }
+    return values;
+  }
+
+  clear(): void {
+    this.#heard = [];
+    this.#count(-this.#values);
+  }
+
+  #count(values: number): void {
+    this.#values += values;
+    this.#all.values += values;
   }
 }

@@ -1,7 +1,305 @@
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import type { ExportRange, ExportSeries } from './export-points.ts';
-import type { StatName } from './export-schema.ts';
-import { type BucketWidth, unitMs, widestBucketMs } from './schema.ts';
+import { asJsonList, asLines, refuseTooMuch, typeOf, walkSlices } from '../exports/exports.ts';
+import { listFilteredDevices, refuseLabelList } from '../exports/list-devices.ts';
+import { stream, type Streamed } from '../http/answer.ts';
+import { refuseUnknown } from '../http/errors.ts';
+import type { RequestInfo } from '../http/request.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import { labelsOf } from '../http/router.ts';
+import { lastTs } from '../http/schema.ts';
+import { csvType, ndjsonType } from '../lib/text.ts';
+import type { Exports } from '../quotas/exports.ts';
+import {
+  type BucketWidth,
+  ExportQuery,
+  ExportResponse,
+  type StatName,
+  unitMs,
+  widestBucketMs,
+} from './schema.ts';
+
+export type ExportRouteDeps = { db: Database; exports: Exports };
+
+const defaultStats = ['min', 'max', 'avg', 'last', 'count'] as const;
+
+/** What many devices measured, in one answer that is sent as it is read. */
+export function exportRoute({ db, exports }: ExportRouteDeps): Route {
+  return defineRoute({
+    name: 'queryMeasurements',
+    scope: 'data:read',
+    method: 'get',
+    path: '/v2/measurements',
+    summary: 'Query the measurements of many devices',
+    description:
+      'Of the devices named, or of those with a label: all points of the range, or buckets of them, one ' +
+      'series behind the other. JSON, CSV or, with `Accept: application/x-ndjson`, a line for each. Ten ' +
+      'million points at most.',
+    tag: 'Measurements',
+    errors: [400, 404],
+    streams: { types: [csvType, ndjsonType], json: true },
+    auth: 'account',
+    room: 16_777_216,
+    query: ExportQuery,
+    response: ExportResponse,
+    handler: async ({ query, account, request }) => {
+      const { accountId } = account;
+      const filter = {
+        accountId,
+        uuids: query.devices,
+        label: query.label,
+        senses: query.senses?.length ? query.senses : undefined,
+        within: labelsOf(account),
+      };
+      await refuseLabelList(db, accountId, { label: query.label, labels: filter.within });
+      if (query.devices && query.label === undefined) {
+        const named = { uuids: query.devices, labels: filter.within };
+        refuseUnknown(query.devices, await listFilteredDevices(db, accountId, named));
+      }
+      const series = await listExportSeries(db, filter);
+      const { start = 0, end = lastTs, order } = query;
+      const range = { start, end, order };
+      await refuseTooManyPoints(db, series, range);
+      const run = <T>(pages: AsyncIterable<T>) => exports.run(accountId, request.signal, pages);
+      return query.bucket
+        ? answerBuckets({ db, series, range, run, request }, query)
+        : answerPoints({ db, series, range, run, request }, query);
+    },
+  });
+}
+
+type Asked = {
+  db: Database;
+  series: ExportSeries[];
+  range: ExportRange;
+  run: <T>(pages: AsyncIterable<T>) => Promise<AsyncIterable<T>>;
+  request: RequestInfo;
+};
+
+async function answerPoints(
+  { db, series, range, run, request }: Asked,
+  { shape }: ExportQuery,
+): Promise<Streamed> {
+  const type = typeOf(request);
+  const formats = { [csvType]: 'csv', [ndjsonType]: 'ndjson' } as const;
+  const format =
+    type === 'application/json' ? (shape === 'rows' ? 'json' : 'columns') : formats[type];
+  const blocks = await run(walkPoints(db, series, range, format));
+  switch (format) {
+    case 'json':
+      return stream(type, asJsonList('measurements', blocks, pointItems, request.now()));
+    case 'columns':
+      return stream(type, asJsonList('series', blocks, seriesItems, request.now()));
+    case 'ndjson':
+      return stream(type, asLines(blocks, pointLines));
+    case 'csv':
+      return stream(type, asLines(blocks, pointLines, pointHeader));
+  }
+}
+
+async function answerBuckets(
+  { db, series, range, run, request }: Asked,
+  { bucket, tz = 'UTC', stats = [...defaultStats] }: ExportQuery,
+): Promise<Streamed> {
+  const width = bucket ?? { count: 1, unit: 'h' as const };
+  const blocks = await run(walkExportBuckets(db, series, range, { width, tz, stats }));
+  const type = typeOf(request);
+  if (type === csvType)
+    return stream(type, asLines(blocks, bucketFields(stats), bucketHeader(stats)));
+  if (type === ndjsonType) return stream(type, asLines(blocks, bucketLines));
+  return stream(type, asJsonList('buckets', blocks, bucketItems, request.now()));
+}
+
+/** Which senses of which devices. `within`: only devices that have one of these labels; null: any. */
+export type SeriesFilter = {
+  accountId: number;
+  uuids: string[] | undefined;
+  label: string | undefined;
+  senses: string[] | undefined;
+  within: readonly string[] | null;
+};
+
+/** All that ever measured something, by device and sense. */
+export async function listExportSeries(
+  sql: Sql,
+  { accountId, uuids, label, senses, within }: SeriesFilter,
+): Promise<ExportSeries[]> {
+  const { rows } = await sql.query<ExportSeries>({
+    name: 'list-export-series',
+    text: `
+      select s.id as "seriesId", d.uuid as "deviceAuthUuid", s.s_id as "sId"
+        from device d
+        join series s on s.device_id = d.id
+       where d.account_id = $1
+         and ($2::uuid[] is null or d.uuid = any($2))
+         and ($3::text is null or d.labels @> array[$3])
+         and ($4::text[] is null or s.s_id = any($4))
+         and ($5::text[] is null or d.labels && $5)
+       order by d.id, s.s_id`,
+    values: [accountId, uuids, label, senses, within],
+  });
+  return rows;
+}
+
+/** Throws `invalid-input` where there is more in the range than one answer has. */
+export async function refuseTooManyPoints(
+  sql: Sql,
+  series: ExportSeries[],
+  { start, end }: ExportRange,
+): Promise<void> {
+  const text = `
+    select from measurement
+     where series_id = any($1::bigint[])
+       and ts >= ms_to_timestamp($2) and ts < ms_to_timestamp($3::bigint + 1)`;
+  const values = [series.map(({ seriesId }) => seriesId), start, end];
+  await refuseTooMuch(
+    sql,
+    { text, values },
+    {
+      most: 10_000_000,
+      what: 'points',
+      instead: 'a shorter range, fewer devices or senses, or for buckets (bucket=1h)',
+    },
+  );
+}
+
+/** A sense of a device, with what its rows say of whose they are. */
+export type ExportSeries = { seriesId: number; deviceAuthUuid: string; sId: string };
+
+/** Times in ms, inclusive. */
+export type ExportRange = { start: number; end: number; order: 'asc' | 'desc' };
+
+/** How points are written. `ts` and `val` are lists of columns. */
+export type PointFormat = 'json' | 'ndjson' | 'csv' | 'columns';
+
+/** What a statement gave of one series: text of some points, ready to be sent. */
+export type PointBlock = { series: ExportSeries; text: string; vals: string };
+
+/** A statement gives no more points than this: that is all that is ever held in memory. */
+const blockPoints = 20_000;
+/** Nor are more series looked at by it. */
+const blockSeries = 500;
+
+/** Whole milliseconds; a double of seconds is exact to the microsecond, and a little is added lest it round down. */
+const ms = `floor(date_part('epoch', m.ts) * 1000 + 0.0005)::bigint`;
+const value = `case when m.long = 'NaN' then m.val::text
+                    else concat('{"lat":', m.val, ',"long":', m.long, '}') end`;
+const row = `concat(w.prefix, ${value}, ',"ts":', ${ms}, '}')`;
+
+const texts: Record<PointFormat, { text: string; separator: string; vals: string }> = {
+  json: { text: row, separator: ',', vals: `''` },
+  ndjson: { text: `${row} || chr(10)`, separator: '', vals: `''` },
+  csv: {
+    text: `concat(w.prefix, ${ms}, case when m.long = 'NaN' then concat(',', m.val, ',,')
+                                        else concat(',,', m.val, ',', m.long) end, chr(13), chr(10))`,
+    separator: '',
+    vals: `''`,
+  },
+  columns: { text: `${ms}::text`, separator: ',', vals: value },
+};
+
+function prefixOf({ deviceAuthUuid, sId }: ExportSeries, format: PointFormat): string {
+  if (format === 'csv') return `${deviceAuthUuid},${sId},`;
+  return `{"deviceAuthUuid":"${deviceAuthUuid}","sId":"${sId}","val":`;
+}
+
+type BlockRow = { place: number; count: number; micros: string; text: string; vals: string };
+
+/**
+ * All points of some series, one series after the other, as text that the database writes: row by row it takes
+ * twice as long.
+ */
+export function walkPoints(
+  sql: Sql,
+  all: ExportSeries[],
+  range: ExportRange,
+  format: PointFormat,
+): AsyncGenerator<PointBlock[]> {
+  return walkSlices(all, blockSeries, async (slice, after: string | null) => {
+    const rows = await readBlock(sql, slice, { ...range, after }, format);
+    const blocks = rows.flatMap(({ place, text, vals }) => {
+      const series = slice[place - 1];
+      return series ? [{ series, text, vals }] : [];
+    });
+    const last = rows.at(-1);
+    const count = rows.reduce((sum, { count: own }) => sum + own, 0);
+    return {
+      block: blocks.length > 0 ? blocks : null,
+      stop: last && count === blockPoints ? { place: last.place, after: last.micros } : null,
+    };
+  });
+}
+
+async function readBlock(
+  sql: Sql,
+  slice: ExportSeries[],
+  { start, end, order, after }: ExportRange & { after: string | null },
+  format: PointFormat,
+): Promise<BlockRow[]> {
+  const { text, separator, vals } = texts[format];
+  const [beyond, newest] = order === 'asc' ? ['>', 'max'] : ['<', 'min'];
+  const { rows } = await sql.query<BlockRow>({
+    name: `export-points-${format}-${order}`,
+    // Where a block goes on within a series, it is the first one.
+    text: `
+      select place::integer, count(*)::integer as count,
+             (extract(epoch from ${newest}(ts)) * 1000000)::bigint::text as micros,
+             string_agg(text, '${separator}' order by ts ${order}) as text,
+             string_agg(vals, ',' order by ts ${order}) as vals
+        from (
+          select w.place, m.ts, ${text} as text, ${vals} as vals
+            from unnest($1::bigint[], $2::text[]) with ordinality as w (series_id, prefix, place)
+           cross join lateral (
+             select ts, val, long
+               from measurement
+              where series_id = w.series_id
+                and ts >= ms_to_timestamp($3) and ts < ms_to_timestamp($4::bigint + 1)
+                and ($5::bigint is null or w.place > 1
+                     or ts ${beyond} timestamptz 'epoch' + $5 * interval '1 microsecond')
+              order by ts ${order}
+              limit ${blockPoints}) m
+           limit ${blockPoints}) block
+       group by place
+       order by place`,
+    values: [
+      slice.map(({ seriesId }) => seriesId),
+      slice.map((series) => prefixOf(series, format)),
+      start,
+      end,
+      after,
+    ],
+  });
+  return rows;
+}
+
+/** As the database wrote them. */
+export const pointItems = (block: PointBlock[]) => block.map(({ text }) => text).join(',');
+export const pointLines = (block: PointBlock[]) => block.map(({ text }) => text).join('');
+
+/** A series of which there are many points stands there in several pieces, one behind the other. */
+export const seriesItems = (block: PointBlock[]) =>
+  block
+    .map(({ series: { deviceAuthUuid, sId }, text, vals }) => {
+      return `{"deviceAuthUuid":"${deviceAuthUuid}","sId":"${sId}","ts":[${text}],"val":[${vals}]}`;
+    })
+    .join(',');
+
+export const pointHeader = 'deviceAuthUuid,sId,ts,val,lat,long\r\n';
+
+export const bucketItems = (rows: ExportBucket[]) => JSON.stringify(rows).slice(1, -1);
+
+export const bucketLines = (rows: ExportBucket[]) =>
+  rows.map((row) => `${JSON.stringify(row)}\n`).join('');
+
+export const bucketHeader = (stats: readonly StatName[]) =>
+  `deviceAuthUuid,sId,ts,${stats.join(',')}\r\n`;
+
+export const bucketFields = (stats: readonly StatName[]) => (rows: ExportBucket[]) =>
+  rows
+    .map(({ deviceAuthUuid, sId, ts, ...values }) =>
+      [deviceAuthUuid, sId, ts, ...stats.map((stat) => values[stat])].join(',').concat('\r\n'),
+    )
+    .join('');
 
 export type BucketsWanted = { width: BucketWidth; tz: string; stats: readonly StatName[] };
 

@@ -1,6 +1,16 @@
 import type { QueryConfig } from 'pg';
 import type { Sql } from '../db/sql.ts';
-import type { MeasurementCursor, MeasurementView } from './schema.ts';
+import type { ExportedDevice } from '../exports/list-devices.ts';
+import type { HistoryKind } from '../history/retention.ts';
+import { boundOf, instantOf, keyOf, last as newest } from './export.ts';
+import {
+  type BucketView,
+  type BucketWidth,
+  type LatestView,
+  type MeasurementCursor,
+  type MeasurementView,
+  unitMs,
+} from './schema.ts';
 
 /** A sense that ever measured something, and where that is kept. */
 export type MeasuredSense = { seriesId: number; sId: string };
@@ -152,4 +162,336 @@ export function toMeasurementView({
 
 export function toCursor({ ts, micros, s_id }: PointRow): MeasurementCursor {
   return [ts, micros, s_id];
+}
+
+/** One statement's share of a list of buckets. */
+export type BucketWindow = MeasurementRange & {
+  widthMs: number;
+  /** Only what is listed behind this bucket. */
+  after?: { ts: number; sId: string } | undefined;
+  limit: number;
+};
+
+export type BucketRow = {
+  s_id: string;
+  ts: number;
+  min: number;
+  max: number;
+  sum: number;
+  count: number;
+  last: number;
+};
+
+/** Buckets of the points between `start` and `end`, newest first, each bucket's senses in order. */
+export async function listBuckets(
+  sql: Sql,
+  source: HistoryKind | 'hours',
+  window: BucketWindow,
+): Promise<BucketRow[]> {
+  const { rows } = await sql.query<BucketRow>(listBucketsQuery(source, window));
+  return rows;
+}
+
+/** `hours`: from the aggregate; at both ends, where an hour is not whole, from the points themselves. */
+export function listBucketsQuery(source: HistoryKind | 'hours', window: BucketWindow): QueryConfig {
+  const { senses, start, end, widthMs, after, limit } = window;
+  const ids = senses.map(({ seriesId }) => seriesId);
+  const names = senses.map(({ sId }) => sId);
+  const values = [ids, names, start, end, widthMs, after?.ts, after?.sId, limit];
+  switch (source) {
+    case 'plain':
+      return { name: 'buckets-plain', text: plain, values };
+    case 'timescaledb':
+      return { name: 'buckets-points', text: fromPoints, values };
+    case 'hours': {
+      const firstHour = Math.ceil(start / hourMs) * hourMs;
+      const lastHour = Math.floor((end + 1) / hourMs) * hourMs;
+      return { name: 'buckets-hours', text: fromHours, values: [...values, firstHour, lastHour] };
+    }
+  }
+}
+
+export const hourMs = 3_600_000;
+
+const bucket = (column: string) =>
+  `date_bin($5::float8 * interval '1 millisecond', ${column}, timestamptz 'epoch')`;
+
+const kept = `m.series_id = any($1::bigint[]) and m.long = 'NaN'`;
+const within = 'm.ts >= ms_to_timestamp($3) and m.ts < ms_to_timestamp($4::bigint + 1)';
+
+// Two values near the end of what a double holds would overflow a sum, and fail for everybody.
+const summable = 'greatest(least(m.val, 1e290), -1e290)';
+
+const page = `
+  select wanted.s_id, bucket.*
+    from bucket
+    join unnest($1::bigint[], $2::text[]) as wanted (series_id, s_id) using (series_id)
+   where ($6::bigint is null or ts < ms_to_timestamp($6) or wanted.s_id > $7::text collate "C")
+   order by ts desc, wanted.s_id collate "C"
+   limit $8`;
+
+const fromPoints = `
+  with bucket as (
+    select m.series_id, ${bucket('m.ts')} as ts, min(m.val), max(m.val), sum(${summable}),
+           count(*), last(m.val, m.ts)
+      from measurement m
+     where ${kept} and ${within}
+     group by 1, 2)
+  ${page}`;
+
+// The newest value of a bucket is looked up where the key has it.
+const plain = `
+  with bucket as (
+    select m.series_id, ${bucket('m.ts')} as ts, min(m.val), max(m.val), sum(${summable}),
+           count(*), max(m.ts) as last_ts
+      from measurement m
+     where ${kept} and ${within}
+     group by 1, 2),
+  listed as (${page})
+  select listed.*, m.val as last
+    from listed
+    join measurement m on m.series_id = listed.series_id and m.ts = listed.last_ts
+   order by listed.ts desc, listed.s_id collate "C"`;
+
+const edgeOf = (from: string, until: string) => `
+  select m.series_id, m.ts, m.val, m.val, ${summable}, 1, m.val
+    from measurement m
+   where ${kept} and m.ts >= ${from} and m.ts < ${until}`;
+
+const fromHours = `
+  with part (series_id, ts, min, max, sum, count, last) as (
+    select h.series_id, h.bucket, h.min, h.max, h.sum, h.count, h.last
+      from measurement_hour h
+     where h.series_id = any($1::bigint[])
+       and h.bucket >= ms_to_timestamp($9) and h.bucket < ms_to_timestamp($10)
+     union all ${edgeOf('ms_to_timestamp($3)', 'ms_to_timestamp($9)')}
+     union all ${edgeOf('ms_to_timestamp($10)', 'ms_to_timestamp($4::bigint + 1)')}),
+  bucket as (
+    select series_id, ${bucket('ts')} as ts, min(min), max(max), sum(sum),
+           sum(count)::bigint as count, last(last, ts)
+      from part
+     group by 1, 2)
+  ${page}`;
+
+/** All buckets of the points between `start` and `end`, newest first, as the clocks of a time zone have them. */
+export async function listLocalBuckets(
+  sql: Sql,
+  { senses, start, end }: MeasurementRange,
+  { count, unit }: BucketWidth,
+  tz: string,
+): Promise<BucketRow[]> {
+  const { rows } = await sql.query<BucketRow>(
+    `select s_id, ${instantOf('key', unit)} as ts, min(val), max(val), sum(${summable.replace('m.val', 'val')}),
+            count(*), ${newest} as last
+       from (select wanted.s_id, ${keyOf('m.ts', unit)} as key, m.ts, m.val
+               from unnest($5::bigint[], $6::text[]) as wanted (series_id, s_id)
+               join measurement m using (series_id)
+              where m.long = 'NaN'
+                and m.ts >= ms_to_timestamp($1) and m.ts < ms_to_timestamp($2::bigint + 1)) points
+      group by s_id, key
+      order by key desc, s_id collate "C"`,
+    [start, end, count, tz, senses.map(({ seriesId }) => seriesId), senses.map(({ sId }) => sId)],
+  );
+  return rows;
+}
+
+/** Where the bucket of a time begins, ms. */
+export async function findBucketStart(
+  sql: Sql,
+  ts: number,
+  { count, unit }: BucketWidth,
+  tz: string,
+): Promise<number> {
+  const { rows } = await sql.query<{ start: number }>(
+    // The expression takes its width as $3 and the time zone as $4.
+    `select ${boundOf('ms_to_timestamp($1)', unit, 0)} as start, $2::text`,
+    [ts, '', count, tz],
+  );
+  return rows[0]?.start ?? ts;
+}
+
+/** The mean is held between its extremes, which rounding could leave. */
+export function toBucketView({ s_id, ts, min, max, sum, count, last }: BucketRow): BucketView {
+  const avg = Math.min(max, Math.max(min, sum / count));
+  return { sId: s_id, ts, min, max, avg, count, last };
+}
+
+export type SenseWords = Pick<LatestView, 'name' | 'unit' | 'decimals'>;
+
+type Row = {
+  device_id: number;
+  s_id: string;
+  name: string | null;
+  unit: string | null;
+  decimals: number | null;
+};
+
+/** How people are told of the senses of these devices, by "deviceId sId"; those that nothing is said of are left out. */
+export async function describeSenses(
+  sql: Sql,
+  deviceIds: number[],
+  senses: string[] | undefined,
+): Promise<Map<string, SenseWords>> {
+  const { rows } = await sql.query<Row>({
+    name: 'describe-senses',
+    text: `
+      select d.id as device_id, sense ->> 'sId' as s_id, sense ->> 'name' as name,
+             sense ->> 'unit' as unit, (sense ->> 'decimals')::int as decimals
+        from device d
+       cross join lateral json_array_elements(d.configuration -> 'module') module
+       cross join lateral json_array_elements(module -> 'senses') sense
+       where d.id = any($1::bigint[])
+         and ($2::text[] is null or sense ->> 'sId' = any($2))
+         and coalesce(sense ->> 'name', sense ->> 'unit', sense ->> 'decimals') is not null`,
+    values: [deviceIds, senses],
+  });
+  return new Map(rows.map((row) => [`${row.device_id} ${row.s_id}`, toWords(row)]));
+}
+
+const toWords = ({ name, unit, decimals }: Row): SenseWords => ({
+  name: name ?? undefined,
+  unit: unit ?? undefined,
+  decimals: decimals ?? undefined,
+});
+
+type LatestRow = {
+  device_id: number;
+  s_id: string;
+  ts: number;
+  val: number;
+  long: number;
+};
+
+/** The newest measurement of each sense of these devices that ever measured something, by device and sense. */
+export async function listLatest(
+  sql: Sql,
+  devices: ExportedDevice[],
+  senses: string[] | undefined,
+  { isDescribed = false } = {},
+): Promise<LatestView[]> {
+  if (devices.length === 0) return [];
+  const ids = devices.map(({ id }) => id);
+  const [{ rows }, described] = await Promise.all([
+    sql.query<LatestRow>(latestQuery(ids, senses)),
+    isDescribed ? describeSenses(sql, ids, senses) : null,
+  ]);
+  const uuids = new Map(devices.map(({ id, uuid }) => [id, uuid]));
+  return rows.map((row) => ({
+    deviceAuthUuid: uuids.get(row.device_id) ?? '',
+    ...toMeasurementView(row),
+    ...described?.get(`${row.device_id} ${row.s_id}`),
+  }));
+}
+
+/** The index is read backwards from the newest chunk on: a series ends where it has its first row. */
+export function latestQuery(deviceIds: number[], senses: string[] | undefined): QueryConfig {
+  return {
+    name: 'list-latest',
+    text: `
+      select series.device_id, series.s_id, newest.ts, newest.val, newest.long
+        from unnest($1::bigint[]) with ordinality as wanted (device_id, place)
+        join series using (device_id)
+       cross join lateral (
+         select m.ts, m.val, m.long
+           from measurement m
+          where m.series_id = series.id
+          order by m.ts desc
+          limit 1) newest
+       where $2::text[] is null or series.s_id = any($2)
+       order by wanted.place, series.s_id`,
+    values: [deviceIds, senses],
+  };
+}
+
+const weekMs = 7 * 24 * hourMs;
+
+/** A statement gives no more rows than this: all that is ever held in memory, and read without a pause. */
+const maxRows = 1_000;
+
+/** Points are aggregated this much time at once, so that no statement runs long. */
+const maxPointsSpanMs = 4 * weekMs;
+
+/**
+ * All buckets of a range, newest first, a few thousand at a time: however many there are, and however
+ * slowly they are read, no more is held, and no transaction stays open. `tz`: in which days and months begin.
+ */
+export function walkBuckets(
+  sql: Sql,
+  kind: HistoryKind,
+  range: MeasurementRange,
+  { width, tz }: { width: BucketWidth; tz: string },
+): AsyncGenerator<BucketView[]> {
+  return tz === 'UTC' && width.unit !== 'mo'
+    ? walkEvenBuckets(sql, kind, range, width.count * unitMs[width.unit])
+    : walkLocalBuckets(sql, range, width, tz);
+}
+
+/** Those that are as long as each other. A longer range in whole hours comes from the hourly aggregate, where there is one. */
+async function* walkEvenBuckets(
+  sql: Sql,
+  kind: HistoryKind,
+  range: MeasurementRange,
+  widthMs: number,
+): AsyncGenerator<BucketView[]> {
+  const bounds = await findBounds(sql, range);
+  if (!bounds) return;
+  const start = Math.max(range.start, bounds.oldest);
+  let end = Math.min(range.end, bounds.newest);
+  const hours = kind === 'timescaledb' && widthMs % hourMs === 0 && end - start > weekMs;
+  const source = hours ? 'hours' : kind;
+  const maxSpan = hours ? Infinity : Math.max(1, Math.floor(maxPointsSpanMs / widthMs));
+
+  // How many buckets the next statement covers: more where rows are sparse, fewer where they are dense.
+  let span = Math.max(1, Math.floor(maxRows / 2 / range.senses.length));
+  let after: { ts: number; sId: string } | undefined;
+  while (end >= start) {
+    span = Math.min(span, maxSpan);
+    const from = Math.max(start, Math.floor(end / widthMs) * widthMs - (span - 1) * widthMs);
+    const window = { ...range, start: from, end, widthMs, after, limit: maxRows };
+    const rows = await listBuckets(sql, source, window);
+    if (rows.length > 0) yield rows.map(toBucketView);
+    const last = rows.at(-1);
+    if (last && rows.length === maxRows) {
+      after = { ts: last.ts, sId: last.s_id };
+      end = Math.min(end, last.ts + widthMs - 1);
+      span = Math.max(1, Math.floor(bucketsIn(rows, widthMs) / 2));
+    } else {
+      after = undefined;
+      end = from - 1;
+      if (rows.length < maxRows / 4) span *= 4;
+    }
+  }
+}
+
+/** Days of 23, 24 and 25 hours, and months: PostgreSQL knows where they begin. */
+async function* walkLocalBuckets(
+  sql: Sql,
+  range: MeasurementRange,
+  width: BucketWidth,
+  tz: string,
+): AsyncGenerator<BucketView[]> {
+  const widthMs = width.count * unitMs[width.unit];
+  // As many buckets as a statement may give rows, within the time that one may cover.
+  const spanMs = Math.min(
+    Math.max(1, Math.floor(maxRows / Math.max(1, range.senses.length))) * widthMs,
+    Math.max(widthMs, maxPointsSpanMs),
+  );
+  let left: MeasurementRange = range;
+  for (;;) {
+    // What is empty is passed over.
+    const bounds = left.end < left.start ? null : await findBounds(sql, left);
+    if (!bounds) return;
+    const end = Math.min(left.end, bounds.newest);
+    const begin = await findBucketStart(sql, Math.max(0, end - spanMs + widthMs), width, tz);
+    const start = Math.max(left.start, begin);
+    const rows = await listLocalBuckets(sql, { ...range, start, end }, width, tz);
+    if (rows.length > 0) yield rows.map(toBucketView);
+    left = { ...range, end: start - 1 };
+  }
+}
+
+function bucketsIn(rows: BucketRow[], widthMs: number): number {
+  const first = rows[0]?.ts ?? 0;
+  const last = rows.at(-1)?.ts ?? 0;
+  return (first - last) / widthMs + 1;
 }

@@ -1,20 +1,35 @@
-import { DeviceParams, lastTs } from '../http/schema.ts';
 import { Readable } from 'node:stream';
 import type { Database } from '../db/database.ts';
-import type { HistoryKind } from '../history/kind.ts';
-import { linkNext } from '../http/page.ts';
+import type { Sql } from '../db/sql.ts';
+import { listFilteredDevices, refuseLabelList } from '../exports/list-devices.ts';
+import type { HistoryKind } from '../history/retention.ts';
 import { stream } from '../http/answer.ts';
+import { refuseUnknown } from '../http/errors.ts';
 import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
+import { labelsOf } from '../http/router.ts';
+import { DeviceParams, lastTs, linkNext } from '../http/schema.ts';
+import { csvType } from '../lib/text.ts';
 import type { Exports } from '../quotas/exports.ts';
-import { csvType } from '../lib/media-types.ts';
-import { exportRoute } from './export-route.ts';
-import { latestRoute } from './latest-route.ts';
-import { listMeasurements, listMeasuredSenses, toCursor, toMeasurementView } from './queries.ts';
-import type { MeasurementRange } from './queries.ts';
-import { MeasurementQuery, MeasurementResponse, type BucketWidth } from './schema.ts';
-import { walkBuckets } from './walk-buckets.ts';
-import { bucketsAsCsv, bucketsAsJson, measurementsAsCsv } from './write-list.ts';
+import { exportRoute } from './export.ts';
+import {
+  listLatest,
+  listMeasuredSenses,
+  listMeasurements,
+  type MeasurementRange,
+  toCursor,
+  toMeasurementView,
+  walkBuckets,
+} from './queries.ts';
+import {
+  type BucketView,
+  type BucketWidth,
+  LatestQuery,
+  LatestResponse,
+  MeasurementQuery,
+  MeasurementResponse,
+  type MeasurementView,
+} from './schema.ts';
 
 export type MeasurementRoutesDeps = {
   db: Database;
@@ -98,4 +113,79 @@ async function answerBuckets(
   return asCsv
     ? stream(csvType, bucketsAsCsv(chunks))
     : stream('application/json', bucketsAsJson(chunks, timestamp));
+}
+
+/** The newest value of each sense of many devices, for lists and walls. */
+export function latestRoute({ db }: { db: Sql }): Route {
+  return defineRoute({
+    name: 'listLatestMeasurements',
+    scope: 'data:read',
+    method: 'get',
+    path: '/v2/measurements/latest',
+    summary: 'Get the newest measurements of many devices',
+    description:
+      'Of each sense that ever measured something the newest value, by device in the order of their ' +
+      'registration. All devices of the account, those named, or those that have a label; page by page.',
+    tag: 'Measurements',
+    errors: [400, 404],
+    responseHeaders: { Link: 'The next page of devices, where there is one.' },
+    auth: 'account',
+    room: 4_194_304,
+    query: LatestQuery,
+    response: LatestResponse,
+    handler: async ({ query, account, request }) => {
+      const { devices: uuids, label, describe, limit, cursor } = query;
+      const senses = query.senses?.length ? query.senses : undefined;
+      const filter = { uuids, label, labels: labelsOf(account) };
+      await refuseLabelList(db, account.accountId, filter);
+      const found = await listFilteredDevices(db, account.accountId, filter, {
+        limit: limit + 1,
+        after: cursor ?? 0,
+      });
+      // A label that is named too may leave some of them out: only then fewer are right.
+      if (uuids && label === undefined && cursor === undefined) refuseUnknown(uuids, found);
+      const page = found.slice(0, limit);
+      const last = page.at(-1);
+      if (last && found.length > page.length) linkNext(request, last.id);
+      const latest = await listLatest(db, page, senses, { isDescribed: describe === true });
+      return { latest, timestamp: request.now() };
+    },
+  });
+}
+
+// No field here ever needs quotes.
+const measurementHeader = 'sId,ts,val,lat,long\r\n';
+const bucketHeader = 'sId,ts,min,max,avg,count,last\r\n';
+
+/** A position leaves `val` empty, a number `lat` and `long`. */
+export function* measurementsAsCsv(rows: MeasurementView[]): Generator<string> {
+  yield measurementHeader;
+  for (const { sId, ts, val } of rows) {
+    yield typeof val === 'number'
+      ? `${sId},${ts},${val},,\r\n`
+      : `${sId},${ts},,${val.lat},${val.long}\r\n`;
+  }
+}
+
+export async function* bucketsAsCsv(chunks: AsyncIterable<BucketView[]>): AsyncGenerator<string> {
+  yield bucketHeader;
+  for await (const rows of chunks) {
+    yield rows
+      .map((b) => `${b.sId},${b.ts},${b.min},${b.max},${b.avg},${b.count},${b.last}\r\n`)
+      .join('');
+  }
+}
+
+/** `{buckets: […], timestamp}`, written as it comes. */
+export async function* bucketsAsJson(
+  chunks: AsyncIterable<BucketView[]>,
+  timestamp: number,
+): AsyncGenerator<string> {
+  let separator = '';
+  yield '{"buckets":[';
+  for await (const rows of chunks) {
+    yield separator + rows.map((row) => JSON.stringify(row)).join(',');
+    separator = ',';
+  }
+  yield `],"timestamp":${timestamp}}`;
 }

@@ -1,11 +1,8 @@
+import type { QueryConfig } from 'pg';
 import { CopyRows } from '../db/copy-rows.ts';
-import type { Sql } from '../db/sql.ts';
-import type { Transaction } from '../db/transaction.ts';
-import { listMissing, listThere } from './neighbours.ts';
-import { placeBeside } from './place-beside.ts';
-import { insertPoints } from './points.ts';
-import { createKnownSeries, findSeries, lookUpSeries, recallSeries } from './series.ts';
-import type { KnownSeries } from './series.ts';
+import type { Transaction } from '../db/database.ts';
+import { plainArray, type Sql } from '../db/sql.ts';
+import { type LastSeen, maxValues, type Newest } from '../engine/last-seen.ts';
 
 /** `ts` in milliseconds; a position has its latitude in `val` and its longitude in `long`. */
 export type StoredMeasurement = {
@@ -95,4 +92,409 @@ export async function addMeasurements(
     'copy measurement (series_id, ts, val, long) from stdin (format binary)',
     copied.end(),
   );
+}
+
+/** What one sense of one device measures. */
+export type Series = { deviceId: number; sId: string };
+
+/** The numbers of series that are in the database, as far as there is room to remember them. */
+export type KnownSeries = {
+  get(series: Series): number | undefined;
+  set(series: Series, id: number): void;
+  clear(): void;
+};
+
+/** Cleared when it is full: a series that is not here costs a query, nothing more. */
+export function createKnownSeries(maxSeries: number = 200_000): KnownSeries {
+  const devices = new Map<number, Map<string, number>>();
+  let size = 0;
+  const clear = () => {
+    devices.clear();
+    size = 0;
+  };
+  return {
+    get: ({ deviceId, sId }) => devices.get(deviceId)?.get(sId),
+    set({ deviceId, sId }, id) {
+      if (size >= maxSeries) clear();
+      const senses = devices.get(deviceId) ?? new Map<string, number>();
+      if (!senses.has(sId)) size += 1;
+      devices.set(deviceId, senses.set(sId, id));
+    },
+    clear,
+  };
+}
+
+type SeriesRow = { id: number; device_id: number; s_id: string };
+
+/** The numbers of all these series, in their order; undefined where one of them is not known. */
+export function recallSeries(wanted: readonly Series[], known: KnownSeries): number[] | undefined {
+  const ids: number[] = [];
+  for (const series of wanted) {
+    const id = known.get(series);
+    if (id === undefined) return undefined;
+    ids.push(id);
+  }
+  return ids;
+}
+
+/**
+ * The same of series that may be new: looks for those that are not known, and adds what is not there.
+ * Once a transaction: what it adds may yet be rolled back and is not remembered, what it finds is.
+ */
+export async function findSeries(
+  tx: Sql,
+  wanted: readonly Series[],
+  known: KnownSeries,
+): Promise<number[]> {
+  const ids = new Map<string, number>();
+  const unknown = new Map<string, Series>();
+  for (const series of wanted) {
+    const id = known.get(series);
+    if (id === undefined) unknown.set(nameOf(series), series);
+    else ids.set(nameOf(series), id);
+  }
+  for (const row of await selectSeries(tx, [...unknown.values()])) {
+    const series = { deviceId: row.device_id, sId: row.s_id };
+    known.set(series, row.id);
+    ids.set(nameOf(series), row.id);
+    unknown.delete(nameOf(series));
+  }
+  for (const row of await insertSeries(tx, [...unknown.values()])) {
+    ids.set(nameOf({ deviceId: row.device_id, sId: row.s_id }), row.id);
+  }
+  return wanted.map((series) => ids.get(nameOf(series)) as number);
+}
+
+/** The numbers of these series, in their order, as far as there are any: adds and remembers nothing. */
+export async function lookUpSeries(
+  tx: Sql,
+  wanted: readonly Series[],
+): Promise<(number | undefined)[]> {
+  const unique = new Map(wanted.map((series) => [nameOf(series), series]));
+  const rows = await selectSeries(tx, [...unique.values()]);
+  const ids = new Map(
+    rows.map(({ id, device_id: deviceId, s_id: sId }) => [nameOf({ deviceId, sId }), id]),
+  );
+  return wanted.map((series) => ids.get(nameOf(series)));
+}
+
+const nameOf = ({ deviceId, sId }: Series) => `${deviceId} ${sId}`;
+
+async function selectSeries(tx: Sql, wanted: Series[]): Promise<SeriesRow[]> {
+  if (wanted.length === 0) return [];
+  const { rows } = await tx.query<SeriesRow>({
+    name: 'select-series',
+    text: `
+      select id, device_id, s_id
+        from unnest($1::bigint[], $2::text[]) as wanted (device_id, s_id)
+        join series using (device_id, s_id)`,
+    values: [wanted.map(({ deviceId }) => deviceId), wanted.map(({ sId }) => sId)],
+  });
+  return rows;
+}
+
+async function insertSeries(tx: Sql, wanted: Series[]): Promise<SeriesRow[]> {
+  if (wanted.length === 0) return [];
+  const { rows } = await tx.query<SeriesRow>({
+    name: 'insert-series',
+    // In order, so that two transactions that add the same series wait for each other in one direction.
+    // What another has added since the look is given too: only what is updated is returned.
+    text: `
+      insert into series (device_id, s_id)
+      select device_id, s_id
+        from unnest($1::bigint[], $2::text[]) as m (device_id, s_id)
+       order by device_id, s_id
+          on conflict (device_id, s_id) do update set s_id = excluded.s_id
+      returning id, device_id, s_id`,
+    values: [wanted.map(({ deviceId }) => deviceId), wanted.map(({ sId }) => sId)],
+  });
+  return rows;
+}
+
+/** A row of the history: `ts` in ms; `micros` (0 to 999) tells apart what shares its millisecond. */
+export type Point = { seriesId: number; ts: number; micros: number; val: number; long: number };
+
+/** How many different values of a series fit into a millisecond: `micros` of a timestamp count no finer. */
+export const placesPerMillisecond = 1_000;
+
+/** Leaves out those whose place is taken; gives how many there were not. `onAdded`: told of each of these. */
+export async function insertPoints<P extends Point>(
+  sql: Sql,
+  points: readonly P[],
+  onAdded?: (point: P) => void,
+): Promise<number> {
+  if (points.length === 0) return 0;
+  if (onAdded) return insertTelling(sql, points, onAdded);
+  const { rowCount } = await sql.query({
+    name: 'insert-points',
+    text: insert,
+    values: pointValues(points),
+  });
+  return rowCount ?? 0;
+}
+
+/** Of several points for one place the first one gets it. */
+async function insertTelling<P extends Point>(
+  sql: Sql,
+  points: readonly P[],
+  onAdded: (point: P) => void,
+): Promise<number> {
+  const { rows } = await sql.query<{ series_id: number; micros: number }>({
+    name: 'insert-points-told',
+    text: `${insert}
+      returning series_id, (extract(epoch from ts) * 1000000)::float8 as micros`,
+    values: pointValues(points),
+  });
+  const inserted = new Set(rows.map(({ series_id, micros }) => `${series_id} ${micros}`));
+  for (const point of points) {
+    const { seriesId, ts, micros } = point;
+    if (inserted.delete(`${seriesId} ${ts * 1_000 + micros}`)) onAdded(point);
+  }
+  return rows.length;
+}
+
+const insert = `
+      insert into measurement (series_id, ts, val, long)
+      select series_id, to_timestamp(seconds), val, long
+        from unnest($1::bigint[], $2::float8[], $3::float8[], $4::float8[])
+          as m (series_id, seconds, val, long)
+          on conflict do nothing`;
+
+function pointValues(points: readonly Point[]): string[] {
+  return [
+    plainArray(points.map(({ seriesId }) => seriesId)),
+    // A double of seconds is exact to the microsecond until the year 2106.
+    plainArray(points.map(({ ts, micros }) => (ts * 1_000 + micros) / 1_000_000)),
+    plainArray(points.map(({ val }) => val)),
+    plainArray(points.map(({ long }) => long)),
+  ];
+}
+
+/** What shares a point's millisecond: whether its own value is there, and how many places are taken. */
+export type Neighbours<P> = { point: P; isThere: boolean; taken: number };
+
+/** Those that do not stand in the first place of their millisecond, where nearly all do. */
+export async function listMissing<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
+  return lookUp(points, async (ofDay, isWithinDay) => {
+    const { rows } = await sql.query<{ n: number }>(
+      `select wanted.n
+         from ${wanted}
+        where not exists (
+          select from measurement m
+           where m.series_id = wanted.series_id and m.ts = wanted.first_ts
+             and m.val = wanted.val and m.long = wanted.long and ${isWithinDay})
+        order by wanted.n`,
+      valuesOf(ofDay),
+    );
+    return rows.map(({ n }) => ofDay[n - 1] as P);
+  });
+}
+
+/** Those that are stored, in whatever place of their millisecond. */
+export async function listThere<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
+  return lookUp(points, async (ofDay, isWithinDay) => {
+    const { rows } = await sql.query<{ n: number }>(
+      `select wanted.n
+         from ${wanted}
+        where exists (
+          select from measurement m
+           where m.series_id = wanted.series_id
+             and m.ts between wanted.first_ts and wanted.last_ts
+             and m.val = wanted.val and m.long = wanted.long and ${isWithinDay})
+        order by wanted.n`,
+      valuesOf(ofDay),
+    );
+    return rows.map(({ n }) => ofDay[n - 1] as P);
+  });
+}
+
+/**
+ * Looks at all places of the points' milliseconds. Nobody else who asks for their series is answered
+ * before the transaction ends: two that placed values side by side would not see each other's.
+ */
+export async function findNeighbours<P extends Point>(
+  sql: Sql,
+  points: readonly P[],
+): Promise<Neighbours<P>[]> {
+  await lockSeries(sql, points);
+  return lookUp(points, async (ofDay, isWithinDay) => {
+    const { rows } = await sql.query<{ isThere: boolean; taken: number }>(
+      // Each millisecond is read once, however many of the points share it.
+      `with wanted as materialized (select * from ${wanted}),
+       there as materialized (
+         select millisecond.series_id, millisecond.first_ts, m.ts, m.val, m.long
+           from (select distinct series_id, first_ts, last_ts from wanted) millisecond
+          cross join lateral (
+            select m.ts, m.val, m.long
+              from measurement m
+             where m.series_id = millisecond.series_id
+               and m.ts between millisecond.first_ts and millisecond.last_ts and ${isWithinDay}
+            offset 0) m
+       )
+       select (wanted.series_id, wanted.first_ts, wanted.val, wanted.long) in
+                (select series_id, first_ts, val, long from there) as "isThere",
+              coalesce(places.taken, 0) as taken
+         from wanted
+         left join (
+           select series_id, first_ts,
+                  date_part('microseconds', max(ts))::integer % 1000 + 1 as taken
+             from there
+            group by series_id, first_ts) places using (series_id, first_ts)
+        order by wanted.n`,
+      valuesOf(ofDay),
+    );
+    return rows.map((row, i) => ({ ...row, point: ofDay[i] as P }));
+  });
+}
+
+async function lockSeries(sql: Sql, points: readonly Point[]): Promise<void> {
+  await sql.query({
+    name: 'lock-series',
+    // In order, so that two that lock the same ones wait in one direction.
+    text: 'select from series where id = any($1::bigint[]) order by id for no key update',
+    values: [plainArray([...new Set(points.map(({ seriesId }) => seriesId))])],
+  });
+}
+
+const dayMs = 86_400_000;
+
+/**
+ * Looks up a day's points at a time. The day stands in the statement's text, and it is planned each
+ * time: so the plan knows that day's chunk alone, where one for all days would look in every chunk.
+ */
+async function lookUp<P extends Point, T>(
+  points: readonly P[],
+  ask: (ofDay: P[], isWithinDay: string) => Promise<T[]>,
+): Promise<T[]> {
+  const days = Map.groupBy(points, ({ ts }) => Math.floor(ts / dayMs));
+  const found = [...days].map(([day, ofDay]) => {
+    const [from, until] = [day * dayMs, (day + 1) * dayMs];
+    return ask(ofDay, `m.ts >= ms_to_timestamp(${from}) and m.ts < ms_to_timestamp(${until})`);
+  });
+  return (await Promise.all(found)).flat();
+}
+
+const wanted = `
+  (select *, to_timestamp(seconds) as first_ts, to_timestamp(seconds + 0.000999) as last_ts
+     from unnest($1::bigint[], $2::float8[], $3::float8[], $4::float8[])
+       with ordinality as m (series_id, seconds, val, long, n)
+   offset 0) wanted`;
+
+function valuesOf(points: readonly Point[]): string[] {
+  return [
+    plainArray(points.map(({ seriesId }) => seriesId)),
+    plainArray(points.map(({ ts }) => ts / 1_000)),
+    plainArray(points.map(({ val }) => val)),
+    plainArray(points.map(({ long }) => long)),
+  ];
+}
+
+/**
+ * Stores points in milliseconds that have other values already: the same value may be there too, a new
+ * one gets the next place. Gives how many were added, and those whose millisecond is full.
+ */
+export async function placeBeside<P extends Point>(
+  sql: Sql,
+  points: readonly P[],
+  onAdded?: (point: P) => void,
+): Promise<{ added: number; unplaced: P[] }> {
+  let added = 0;
+  for (;;) {
+    const { placed, unplaced } = arrange(await findNeighbours(sql, points));
+    const inserted = await insertPoints(sql, placed, onAdded);
+    added += inserted;
+    // Another transaction may have taken a first place meanwhile: the next round sees its row.
+    if (inserted === placed.length) return { added, unplaced };
+  }
+}
+
+function arrange<P extends Point>(all: Neighbours<P>[]): { placed: P[]; unplaced: P[] } {
+  const placed: P[] = [];
+  const unplaced: P[] = [];
+  const added = new Map<string, Set<string>>();
+  for (const { point, isThere, taken } of all) {
+    const millisecond = `${point.seriesId} ${point.ts}`;
+    const value = `${point.val} ${point.long}`;
+    const values = added.get(millisecond) ?? new Set();
+    if (isThere || values.has(value)) continue;
+    const micros = taken + values.size;
+    if (micros >= placesPerMillisecond) unplaced.push(point);
+    else {
+      placed.push({ ...point, micros });
+      added.set(millisecond, values.add(value));
+    }
+  }
+  return { placed, unplaced };
+}
+
+type NewestRow = { device_id: number; s_id: string; ts: number; val: number; long: number };
+
+/**
+ * Of these senses those that have measured something, by device: the newest time, and its first values and the last.
+ * `untilTs`: of what is not later than that (ms).
+ */
+export async function findNewest(
+  sql: Sql,
+  wanted: readonly Series[],
+  untilTs?: number,
+): Promise<ReadonlyMap<number, LastSeen>> {
+  const devices = Map.groupBy(await selectNewest(sql, wanted, untilTs), (row) => row.device_id);
+  return new Map([...devices].map(([deviceId, rows]) => [deviceId, toSeen(rows)]));
+}
+
+function toSeen(rows: NewestRow[]): LastSeen {
+  const senses = Map.groupBy(rows, (row) => row.s_id);
+  return Object.fromEntries([...senses].map(([sId, values]) => [sId, toNewest(values)]));
+}
+
+function toNewest(values: NewestRow[]): Newest {
+  const vals = values.map(({ val, long }) => (Number.isNaN(long) ? val : { lat: val, long }));
+  const newest = { ts: values[0]?.ts ?? 0, vals: vals.slice(0, maxValues) };
+  const last = vals.at(-1);
+  return vals.length <= maxValues || last === undefined ? newest : { ...newest, last };
+}
+
+async function selectNewest(
+  sql: Sql,
+  wanted: readonly Series[],
+  untilTs?: number,
+): Promise<NewestRow[]> {
+  if (wanted.length === 0) return [];
+  const { rows } = await sql.query<NewestRow>(findNewestQuery(wanted, untilTs));
+  return rows;
+}
+
+/** Gives the values of a millisecond in the order in which they came. */
+export function findNewestQuery(wanted: readonly Series[], untilTs?: number): QueryConfig {
+  const isBound = untilTs !== undefined;
+  return {
+    name: isBound ? 'find-newest-until' : 'find-newest',
+    // The newest of a millisecond has microseconds where it is not the only one. Only then the second
+    // look is taken: within bounds that vary, it has to find the one chunk among all of them.
+    text: `
+      select series.device_id, series.s_id, found.ts, found.val, found.long
+        from unnest($1::bigint[], $2::text[]) as wanted (device_id, s_id)
+        join series using (device_id, s_id)
+       cross join lateral (
+         select m.ts, date_trunc('milliseconds', m.ts) as first_ts, m.val, m.long
+           from measurement m
+          where m.series_id = series.id${isBound ? ' and m.ts < ms_to_timestamp($3::bigint + 1)' : ''}
+          order by m.ts desc
+          limit 1) newest
+       cross join lateral (
+         (select m.ts, m.val, m.long
+            from measurement m
+           where newest.first_ts < newest.ts
+             and m.series_id = series.id and m.ts >= newest.first_ts and m.ts < newest.ts
+           order by m.ts
+           limit ${maxValues})
+         union all
+         select newest.ts, newest.val, newest.long) found
+       order by found.ts`,
+    values: [
+      wanted.map(({ deviceId }) => deviceId),
+      wanted.map(({ sId }) => sId),
+      ...(isBound ? [untilTs] : []),
+    ],
+  };
 }

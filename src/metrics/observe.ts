@@ -1,11 +1,18 @@
-import { Counter, Gauge, Histogram } from 'prom-client';
-import type { Registry } from 'prom-client';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import process from 'node:process';
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
+import type { BridgeView } from '../../connector/bridge/status.ts';
 import type { RateObserver } from '../../connector/device/rates.ts';
-import type { Observer } from '../../connector/options.ts';
+import type { HttpSnapshot } from '../../connector/http/server.ts';
+import type { Observer } from '../../connector/ports.ts';
 import type { SecretCheckDeps } from '../broker-hooks/broker-hooks.ts';
-import { DurationHistogram } from './duration-histogram.ts';
+import type { Observe } from '../http/app.ts';
 import type { IngestObserver } from '../ingest/after-commit.ts';
+import type { TickObserver } from '../ingest/ticks.ts';
 import type { NotificationsOptions } from '../notifications/notifications.ts';
+import { version } from '../version.ts';
+import { DurationHistogram } from './duration-histogram.ts';
 
 /** What connectors of MQTT and bridges count; a device is never a label. */
 export function observeConnector(registry: Registry): Observer {
@@ -187,4 +194,207 @@ export function observeShares(registry: Registry, countWaiting: () => number): v
       this.set(countWaiting());
     },
   });
+}
+
+export type Metrics = {
+  /** Others register what they measure here; never with a device as a label. */
+  registry: Registry;
+  observeHttp: Observe;
+};
+
+/** A registry with the process's own metrics and those of HTTP. */
+export function createMetrics(): Metrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  new Gauge({
+    name: 'build_info',
+    help: 'Always 1: which version runs, on which Node.',
+    labelNames: ['version', 'node'],
+    registers: [registry],
+  }).set({ version, node: process.versions.node }, 1);
+  const durations = new Histogram({
+    name: 'http_request_duration_seconds',
+    help: 'Time from the first header to the answer, by documented path.',
+    labelNames: ['method', 'route', 'status'] as const,
+    buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
+    registers: [registry],
+  });
+  return {
+    registry,
+    // Anybody can send any method and path: neither becomes a label.
+    observeHttp: ({ method, route, status, seconds }) =>
+      durations.observe({ method: route === '' ? '' : method, route, status }, seconds),
+  };
+}
+
+/** Serves `/metrics` on an address of its own. Rejects when it cannot be had. */
+export async function startMetrics(
+  registry: Registry,
+  { host, port }: { host: string; port: number },
+): Promise<{ port: number; close(): Promise<void> }> {
+  const server = createServer((request, response) => {
+    if (request.url?.split('?', 1)[0] !== '/metrics') {
+      response.writeHead(404).end();
+      return;
+    }
+    if (request.method !== 'GET' && request.method !== 'HEAD') {
+      response.writeHead(405, { Allow: 'GET, HEAD' }).end();
+      return;
+    }
+    registry.metrics().then(
+      (text) => response.writeHead(200, { 'Content-Type': registry.contentType }).end(text),
+      () => response.writeHead(500).end(),
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ host, port }, resolve);
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+/** A bridge of this process. */
+export type ObservedBridge = { connector: string; read: () => BridgeView };
+
+/** How the bridges of this process stand, read when somebody asks. Gives what adds one. */
+export function observeBridges(registry: Registry): (bridge: ObservedBridge) => void {
+  const bridges: ObservedBridge[] = [];
+  const gauge = (name: string, help: string, valueOf: (view: BridgeView) => number | null) =>
+    new Gauge({
+      name,
+      help,
+      labelNames: ['connector'],
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const { connector, read } of bridges) {
+          const value = valueOf(read());
+          if (value !== null) this.set({ connector }, value);
+        }
+      },
+    });
+  gauge('bridge_connected', 'Whether the bridge is connected to its broker, 1 or 0.', (view) =>
+    Number(view.isConnected),
+  );
+  gauge(
+    'bridge_state_since_timestamp_seconds',
+    'Since when it is connected, or is not.',
+    ({ sinceTs }) => sinceTs / 1_000,
+  );
+  gauge(
+    'bridge_lease_held',
+    'Whether it is the turn of this process to be connected; absent where bridges share.',
+    ({ isLeaseHeld }) => (isLeaseHeld === null ? null : Number(isLeaseHeld)),
+  );
+  gauge(
+    'bridge_last_message_in_timestamp_seconds',
+    'When the last message came from the broker.',
+    ({ lastInTs }) => (lastInTs === null ? null : lastInTs / 1_000),
+  );
+  gauge(
+    'bridge_last_message_out_timestamp_seconds',
+    'When the broker took the last message for a device.',
+    ({ lastOutTs }) => (lastOutTs === null ? null : lastOutTs / 1_000),
+  );
+  new Gauge({
+    name: 'bridge_disconnected',
+    help: '1 for the reason why the bridge is not connected; absent where it is.',
+    labelNames: ['connector', 'reason'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { connector, read } of bridges) {
+        const { reason } = read();
+        if (reason !== null) this.set({ connector, reason }, 1);
+      }
+    },
+  });
+  new Counter({
+    name: 'bridge_refused_total',
+    help: 'Messages that were not taken, by reason.',
+    labelNames: ['connector', 'reason'],
+    registers: [registry],
+    collect() {
+      this.reset();
+      for (const { connector, read } of bridges)
+        for (const [reason, count] of read().refused) this.inc({ connector, reason }, count);
+    },
+  });
+  return (bridge) => void bridges.push(bridge);
+}
+
+/** `countWaiting`: requests that wait for a turn of the event loop. */
+export function observeHttpTurns(registry: Registry, countWaiting: () => number): void {
+  new Gauge({
+    name: 'http_requests_waiting',
+    help: 'Requests that have come and were not begun yet, as many came at once.',
+    registers: [registry],
+    collect() {
+      this.set(countWaiting());
+    },
+  });
+}
+
+/** What devices do over HTTP; `read` says what is under way, and is asked when somebody asks. */
+export function observeHttpUplink(
+  registry: Registry,
+  read: () => Pick<HttpSnapshot, 'polls'>,
+): Pick<Observer, 'refused' | 'message' | 'acknowledged'> {
+  const registers = [registry];
+  const message = countMessages(registry, {
+    name: 'http_uplink_messages_total',
+    help: 'Messages from devices over HTTP, by kind of topic.',
+  });
+  const answers = new DurationHistogram({
+    name: 'http_uplink_answer_seconds',
+    help: 'Time from a message over HTTP to its answer, which follows its commit; without the wait for rates.',
+    buckets: waitBuckets,
+    registers,
+  });
+  const refusals = new Counter({
+    name: 'http_uplink_refusals_total',
+    help: 'Requests of devices that were not let in, by reason.',
+    labelNames: ['reason'],
+    registers,
+  });
+  new Gauge({
+    name: 'http_uplink_waiting_polls',
+    help: 'Requests of devices that wait for messages.',
+    registers,
+    collect() {
+      this.set(read().polls);
+    },
+  });
+  return {
+    refused: (reason) => refusals.inc({ reason }),
+    message,
+    acknowledged: (seconds) => answers.observe(seconds),
+  };
+}
+
+/** What is counted of the time that comes to devices by itself. */
+export function observeTicks(registry: Registry): TickObserver {
+  const registers = [registry];
+  const ticks = new Counter({
+    name: 'ticks_total',
+    help: 'Evaluations of devices that time alone led to, by how they ended.',
+    labelNames: ['outcome'],
+    registers,
+  });
+  const behind = new Gauge({
+    name: 'ticks_behind_seconds',
+    help: 'For how long the oldest evaluation that time leads to is due.',
+    registers,
+  });
+  return {
+    done: (outcome) => ticks.inc({ outcome }),
+    behind: (seconds) => behind.set(seconds),
+  };
 }

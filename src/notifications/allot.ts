@@ -1,7 +1,7 @@
-import { mailboxOf } from '../lib/mailbox.ts';
+import { mailboxOf } from '../lib/address.ts';
 import type { MessageQuotas } from './settings.ts';
 import type { Reason } from './reasons.ts';
-import type { MessageCandidate, MessageChannel, Note, UnsentList } from './sort-out.ts';
+import type { MessageCandidate, MessageChannel, Note, UnsentList } from './recipients.ts';
 
 /** Something that messages of a day are counted by; `accountId` 0: it is no account's. */
 export type Counter = {

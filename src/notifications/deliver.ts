@@ -1,17 +1,27 @@
+import pg from 'pg';
+import type { SenseEvent } from '../contract/event.ts';
+import { normalizePhoneNumber } from '../contract/values.ts';
 import type { Database } from '../db/database.ts';
-import type { AlarmPort } from './alarm-port.ts';
+import type { Sql } from '../db/sql.ts';
+import { pause } from '../lib/wait.ts';
 import { asDeliveryError, DeliveryError, type DriverVerdict } from './channels/channel.ts';
-import { endAnnouncement } from './end-announcement.ts';
-import { gather } from './gather.ts';
+import type { EmailDriver } from './channels/email.ts';
+import type { Drivers } from './channels/open.ts';
+import type { HookDriver } from './channels/webhook.ts';
 import type { UndeliveredLog } from './log.ts';
-import type { NumberRule } from './phone-number.ts';
-import { hasPushToken, removePushToken } from './queries.ts';
-import { reasonAgainst } from './reason-against.ts';
-import { reasons, type Reason } from './reasons.ts';
-import { send, type SendDeps } from './send.ts';
-import { listAlarmIds, settleTurn, type TurnOutcome } from './settle-turn.ts';
-import type { MessageChannel } from './sort-out.ts';
-import type { Turn } from './turn.ts';
+import {
+  endAnnouncement,
+  listAlarmIds,
+  settleTurn,
+  takeTurns,
+  type TurnOutcome,
+} from './outbox.ts';
+import { type Reason, reasons } from './reasons.ts';
+import type { AlarmNow, AlarmPort, Lane, MessageChannel, NumberRule, Turn } from './recipients.ts';
+import { hasPushToken, removePushToken } from './routes.ts';
+import { countSegments, describeTime, maxSegments, wordsOf } from './text.ts';
+import { type HookLinks, hookPayload } from './webhook-docs.ts';
+import type { Words } from './words.ts';
 
 export type AttemptState = 'sent' | 'logged' | 'failed' | 'retried';
 
@@ -103,4 +113,332 @@ function isOfRecipient(kind: MessageChannel, verdict: DriverVerdict, reason: Rea
   return verdict !== 'again' && reason !== 'no-provider' && reason !== 'no-mail-server'
     ? true
     : null;
+}
+
+/** Why a message need not be tried, judged when it is its turn: what waited may be older than the rules. */
+export function reasonAgainst(turn: Turn, isAllowedNumber: NumberRule): Reason | null {
+  if (turn.isDisabled) return 'account-disabled';
+  if (turn.kind === 'email' && turn.type !== 'confirm' && !turn.isConfirmed) return 'not-confirmed';
+  if (turn.type === 'confirm' && turn.isUnsubscribed) return 'not-confirmed';
+  if (!turn.isSuiting) return 'other-labels';
+  if (turn.kind !== 'sms') return null;
+  const number = normalizePhoneNumber(turn.recipient);
+  if (number === null) return 'number-form';
+  return isAllowedNumber(number) ? null : 'number-refused';
+}
+
+/** What makes links for the mails to a contact, and the secrets of a webhook. */
+export type ContactKeys = {
+  confirmUrl: (contactUuid: string) => string;
+  unsubscribeUrl: (contactUuid: string) => string;
+  webhookSecrets: (contactUuid: string) => string[];
+  /** Where an alarm is read; undefined where nobody said under which address this service is reached. */
+  alarmUrl: (alarmId: number) => string | undefined;
+  /** Where a person looks at a device; undefined without the console. */
+  deviceUrl: (deviceUuid: string) => string | undefined;
+};
+
+/** Which recorded event this is; undefined where it is not recorded. */
+export type FindEventId = (
+  deviceUuid: string,
+  cause: Pick<SenseEvent['cause'], 'engine' | 'senses'>,
+) => Promise<string | undefined>;
+
+export type SendDeps = {
+  drivers: Drivers;
+  /** Null: no SMTP server is configured. */
+  email: EmailDriver | null;
+  hooks: HookDriver;
+  findEventId: FindEventId;
+  keys: ContactKeys;
+};
+
+/** Hands a message over by its channel. Rejects with a `DeliveryError`. */
+export async function send(deps: SendDeps, turn: Turn): Promise<void> {
+  switch (turn.kind) {
+    case 'push':
+    case 'sms':
+      return deps.drivers[turn.kind].send(messageOf(turn));
+    case 'email':
+      return sendMail(deps, turn, turn.contactUuid ?? '');
+    case 'webhook': {
+      const secrets = deps.keys.webhookSecrets(turn.contactUuid ?? '');
+      const { id, recipient: url } = turn;
+      const payload = hookPayload(turn, await linksOf(deps, turn));
+      return deps.hooks.send({ id, url, secrets, payload, timeoutMs: timeoutOf(turn) });
+    }
+  }
+}
+
+const hastyMs = 1_500;
+
+/**
+ * Who did not answer the last time is left soon, but for each third time: a receiver that needs longer is
+ * reached as well, and one that hangs costs little. Undefined: as long as any.
+ */
+const timeoutOf = ({ lane, attempts }: Turn): number | undefined =>
+  lane === 'webhook-unanswered' && attempts % 3 !== 0 ? hastyMs : undefined;
+
+async function linksOf(
+  { findEventId, keys }: SendDeps,
+  { deviceUuid, data, alarmId }: Turn,
+): Promise<HookLinks> {
+  return {
+    eventId: deviceUuid !== null && data ? await findEventId(deviceUuid, data) : undefined,
+    alarmUrl: alarmId === null ? undefined : keys.alarmUrl(alarmId),
+  };
+}
+
+const messageOf = ({ id, recipient, title, body, deviceUuid, engine }: Turn) => ({
+  id,
+  recipient,
+  title,
+  body,
+  data: { deviceAuthUuid: deviceUuid ?? '', ...engine },
+});
+
+async function sendMail(
+  { email, keys }: SendDeps,
+  { id, recipient, type, title, body, language, deviceUuid }: Turn,
+  contactUuid: string,
+): Promise<void> {
+  if (!email) throw new DeliveryError('never', 'no-mail-server', 'SMTP_URL is not set.');
+  const words = wordsOf(language);
+  const deviceUrl = deviceUuid === null ? undefined : keys.deviceUrl(deviceUuid);
+  const text =
+    type === 'confirm'
+      ? { title: words.confirmTitle, body: words.confirmBody(keys.confirmUrl(contactUuid)) }
+      : { title, body: deviceUrl === undefined ? body : `${body}\n${deviceUrl}` };
+  const unsubscribeUrl = keys.unsubscribeUrl(contactUuid);
+  const { unsubscribe } = words;
+  await email.send({ id, recipient, ...text, unsubscribeUrl, unsubscribe });
+}
+
+type GatherDeps = { db: Sql; alarms: AlarmPort; clock: () => number };
+type Gathered = { title: string; alarmId: number | null };
+
+/**
+ * A message as it goes out: with what became of its alarm meanwhile, or, where its recipient had many lately,
+ * with all others that wait for it.
+ */
+export async function gather({ db, alarms, clock }: GatherDeps, turn: Turn): Promise<Turn> {
+  const isOfMany = turn.isGathering && turn.kind !== 'webhook' && turn.deviceUuid !== null;
+  const others = isOfMany ? await gatherOthers(db, turn, clock()) : [];
+  const all = [turn, ...others];
+  const ids = all.flatMap(({ alarmId }) => alarmId ?? []);
+  const states = ids.length === 0 ? [] : await alarms.listAlarmsNow(db, [...new Set(ids)]);
+  const stateOf = new Map(states.map((state) => [state.alarmId, state]));
+  if (others.length === 0) {
+    const state = turn.alarmId === null ? undefined : stateOf.get(turn.alarmId);
+    return state && turn.type !== 'closed' ? sayMeanwhile(turn, state, clock()) : turn;
+  }
+  const open = all.filter(
+    ({ alarmId }) => alarmId === null || stateOf.get(alarmId)?.closedTs === null,
+  );
+  const text = textOf(open, all.length - open.length, wordsOf(turn.language));
+  return { ...turn, ...(turn.kind === 'sms' ? { ...text, body: asSms(text) } : text) };
+}
+
+/** As many of its lines as fit. */
+function asSms({ title, body }: Pick<Turn, 'title' | 'body'>): string {
+  const lines = [title, ...body.split('\n')];
+  while (lines.length > 1 && countSegments(lines.join('\n')) > maxSegments) lines.pop();
+  return lines.join('\n');
+}
+
+/** Also those that an attempt before has gathered. */
+async function gatherOthers(db: Sql, turn: Turn, nowMs: number): Promise<Gathered[]> {
+  const { id, contactId, accountId, kind, recipient } = turn;
+  const { rows } = await db.query<Gathered>(
+    `with gathered as (
+       update notification n
+          set grouped_in = $1
+        where n.state = 'queued' and n.id <> $1 and n.due_at <= ms_to_timestamp($6)
+          and n.type not in ('confirm', 'test')
+          and (n.grouped_in is null or n.grouped_in = $1)
+          and case when $2::bigint is null
+                   then n.contact_id is null and n.account_id = $3 and n.kind = $4 and n.recipient = $5
+                   else n.contact_id = $2 end
+          and (n.device_id is null or exists (
+                select from device d where d.id = n.device_id and d.account_id is not null))
+          and ($2::bigint is null or exists (
+                select from contact c join device d on d.id = n.device_id
+                 where c.id = $2 and (c.labels = '{}' or d.labels && c.labels)))
+       returning n.id, n.title, n.alarm_id
+     )
+     select title, alarm_id as "alarmId" from gathered order by id desc`,
+    [id, contactId, accountId, kind, recipient, nowMs],
+  );
+  return rows;
+}
+
+const maxNamed = 10;
+
+function textOf(open: Gathered[], over: number, words: Words): Pick<Turn, 'title' | 'body'> {
+  // Newest first; the message that leads is the oldest.
+  const newest = [...open.slice(1), ...open.slice(0, 1)];
+  const named = newest.slice(0, maxNamed).map(({ title }) => title);
+  const more = newest.length > maxNamed ? ['…'] : [];
+  const ended = over > 0 ? [words.gatheredOver(over)] : [];
+  const title = open.length > 0 ? words.gathered(open.length) : words.gatheredOver(over);
+  return { title, body: [...named, ...more, ...ended].join('\n') };
+}
+
+/** What was queued goes out all the same: it says what was done about its alarm since. */
+function sayMeanwhile(turn: Turn, state: AlarmNow, nowMs: number): Turn {
+  const words = wordsOf(turn.language);
+  const when = (ts: number) => describeTime(ts, nowMs, turn.timeZone, words);
+  const { closedTs, acknowledgedTs, snoozedUntilTs } = state;
+  const said =
+    closedTs !== null
+      ? words.overSince(when(closedTs))
+      : acknowledgedTs !== null
+        ? words.acknowledgedAt(when(acknowledgedTs))
+        : snoozedUntilTs !== null && snoozedUntilTs > nowMs
+          ? words.snoozedUntil(when(snoozedUntilTs))
+          : null;
+  return said === null ? turn : { ...turn, body: `${turn.body}\n${said}` };
+}
+
+export type DispatcherOptions = {
+  db: Sql;
+  clock: () => number;
+  /** Makes one attempt and writes down how it ended. */
+  deliver: (turn: Turn) => Promise<void>;
+  /** Deliveries of each lane under way at once in this process, of one account, and to one host of webhooks. */
+  places: Record<Lane, number>;
+  perAccount?: number;
+  perHost?: number;
+  pollIntervalMs: number;
+  leaseMs: number;
+  onError: (error: unknown) => void;
+};
+
+export type Dispatcher = {
+  /** Something may be due. */
+  look: () => void;
+  /** When it last looked for what is due, ms; null: not yet. */
+  lastLookTs: () => number | null;
+  /** Lets deliveries under way end, and takes no more. */
+  close: () => Promise<void>;
+};
+
+const defaultPerAccount = 2;
+/** Whoever has many accounts has one receiver for all of them, or must have many receivers. */
+const defaultPerHost = 16;
+
+/**
+ * Delivers messages, the accounts in turn, until it is closed. Each lane has places of its own: however many
+ * receivers or providers of one hang, the others go on.
+ */
+export function startDispatcher(options: DispatcherOptions): Dispatcher {
+  const { db, clock, deliver, places, pollIntervalMs, leaseMs, onError } = options;
+  const { perAccount = defaultPerAccount, perHost = defaultPerHost } = options;
+  const underWay = new Set<{ turn: Turn; ended: Promise<void> }>();
+  let looking: Promise<void> | null = null;
+  let again = false;
+  let closed = false;
+  let lastLookTs: number | null = null;
+
+  function begin(turn: Turn): void {
+    const ended = deliver(turn)
+      .catch(onError)
+      .finally(() => {
+        underWay.delete(delivery);
+        look();
+      });
+    const delivery = { turn, ended };
+    underWay.add(delivery);
+  }
+
+  function freePlaces(): Record<Lane, number> {
+    const free = { ...places };
+    for (const { turn } of underWay) free[turn.lane] -= 1;
+    return free;
+  }
+
+  async function fill(): Promise<void> {
+    do {
+      again = false;
+      const free = freePlaces();
+      if (Object.values(free).every((n) => n <= 0)) return;
+      const turns = [...underWay].map(({ turn }) => turn);
+      const query = { nowMs: clock(), places: free, perAccount, perHost, underWay: turns, leaseMs };
+      for (const turn of await takeTurns(db, query)) begin(turn);
+      lastLookTs = clock();
+    } while (again && !closed);
+  }
+
+  /** One look at a time: what is asked meanwhile is another one right after it. */
+  function look(): void {
+    again = true;
+    if (closed || looking) return;
+    looking = fill()
+      .catch(onError)
+      .finally(() => {
+        looking = null;
+        // Asked between the last look and here.
+        if (again && Object.values(freePlaces()).some((n) => n > 0)) look();
+      });
+  }
+
+  const timer = setInterval(look, pollIntervalMs);
+  look();
+  return {
+    look,
+    lastLookTs: () => lastLookTs,
+    async close() {
+      closed = true;
+      clearInterval(timer);
+      await looking;
+      await Promise.all([...underWay].map(({ ended }) => ended));
+    },
+  };
+}
+
+export type ListenOptions = {
+  connectionString: string;
+  channel: string;
+  /** Called for each notification, and when the connection is there again: some may be lost. */
+  onNotified: () => void;
+  onError: (error: unknown) => void;
+};
+
+const retryMs = 5_000;
+
+/** Listens on a connection of its own, which is opened again where it breaks, until it is closed. */
+export function listenForMessages(options: ListenOptions): { close: () => Promise<void> } {
+  const closing = new AbortController();
+  const ended = listenOn(options, closing.signal);
+  return {
+    close: async () => {
+      closing.abort();
+      await ended;
+    },
+  };
+}
+
+async function listenOn(
+  { connectionString, channel, onNotified, onError }: ListenOptions,
+  closing: AbortSignal,
+): Promise<void> {
+  while (!closing.aborted) {
+    const client = new pg.Client({ connectionString });
+    const broken = new Promise<void>((resolve) => {
+      client.on('error', () => resolve());
+      client.on('end', () => resolve());
+      closing.addEventListener('abort', () => resolve(), { once: true });
+    });
+    client.on('notification', onNotified);
+    try {
+      await client.connect();
+      await client.query(`listen ${pg.escapeIdentifier(channel)}`);
+      onNotified();
+      await broken;
+    } catch (error) {
+      onError(error);
+    }
+    await client.end().catch(() => undefined);
+    await pause(retryMs, closing);
+  }
 }

@@ -1,13 +1,11 @@
 import type { Sql } from '../db/sql.ts';
-import { mailboxOf } from '../lib/mailbox.ts';
+import { mailboxOf } from '../lib/address.ts';
 import { takeRoom, type Asking, type Counted, type QuotasOf } from './allot.ts';
-import { lockCountsOf } from './enqueue.ts';
-import { writeDirect, type NewDirect } from './direct-queries.ts';
+import { lockCountsOf, type NewDirect, writeDirect } from './enqueue.ts';
 import { findSenders } from './recipients.ts';
 import type { Reason } from './reasons.ts';
-import { numberFormat } from './words/formats.ts';
-import type { Words } from './words/words.ts';
-import { wordsOf } from './words/words-of.ts';
+import { numberFormat, type Words } from './words.ts';
+import { wordsOf } from './text.ts';
 
 /** A message to a contact that no event asks for. */
 export type DirectMessage = {

@@ -1,13 +1,44 @@
-import type { NewNotification } from '../contract/notification.ts';
+import { setImmediate } from 'node:timers/promises';
+import {
+  type Actions,
+  type Announced,
+  type NewNotification,
+  notificationsAsked,
+} from '../contract/actions.ts';
+import type { NotNotified, SenseEvent } from '../contract/event.ts';
+import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
-import { address } from './resolve-recipients.ts';
-import { allot, countedOf, countersOf, counterName } from './allot.ts';
-import type { Counted, Counter, QuotasOf } from './allot.ts';
-import type { Wording } from './compose.ts';
-import { lockCounts, writeNotifications } from './enqueue-queries.ts';
-import { type DeviceWords, findSenders, listDeviceWords, type Sender } from './recipients.ts';
-import { createUnsentList, sortOut } from './sort-out.ts';
-import type { AskedOfAccount, EnqueueOptions } from './sort-out.ts';
+import { slicesOf } from '../lib/text.ts';
+import {
+  allot,
+  type Allotted,
+  type Counted,
+  countedOf,
+  type Counter,
+  counterName,
+  countersOf,
+  type QuotasOf,
+  takeRoom,
+} from './allot.ts';
+import { isLimit, type Reason, reasons } from './reasons.ts';
+import {
+  address,
+  type AskedOfAccount,
+  createUnsentList,
+  type DeviceWords,
+  dueChannel,
+  type EnqueueOptions,
+  findConfigured,
+  findSenders,
+  listDeviceWords,
+  type MessageChannel,
+  type MessageType,
+  type NoticeData,
+  type Sender,
+  sortOut,
+  type Unsent,
+} from './recipients.ts';
+import { bodyOf, describeTime, titleOf, type Wording, wordsOf } from './text.ts';
 
 /**
  * Writes what people are told, and the jobs that deliver it, within the caller's transaction: what rolls
@@ -100,4 +131,436 @@ function wordingFrom(
     const { name, senses = {} } = devices.get(deviceId) ?? {};
     return { language, timeZone, deviceName: name || deviceUuid, senses, nowMs };
   };
+}
+
+/** Of what is not sent, and of any title, only so much is kept. */
+const maxText = 1_000;
+
+const day = (parameter: string) => `(ms_to_timestamp(${parameter}) at time zone 'UTC')::date`;
+
+/**
+ * Keeps others from counting until the transaction ends; gives what is used today, by `counterName`. Always in
+ * the same order, so that nobody waits in a circle.
+ */
+export async function lockCounts(
+  tx: Sql,
+  counters: readonly Counter[],
+  nowMs: number,
+): Promise<Map<string, number>> {
+  if (counters.length === 0) return new Map();
+  const { rows } = await tx.query<Counter & { used: number }>({
+    name: 'outbox-lock-counts',
+    text: `
+      insert into message_count as c (kind, account_id, key, day, used)
+      select kind, account_id, key, ${day('$4')}, 0
+        from unnest($1::text[], $2::bigint[], $3::text[]) as asked (kind, account_id, key)
+       order by kind collate "C", account_id, key collate "C"
+      on conflict (kind, account_id, key) do update
+        set used = case when c.day < excluded.day then 0 else c.used end,
+            day = greatest(c.day, excluded.day)
+      returning kind, account_id as "accountId", key, used`,
+    values: [
+      counters.map(({ kind }) => kind),
+      counters.map(({ accountId }) => accountId),
+      counters.map(({ key }) => key),
+      nowMs,
+    ],
+  });
+  return new Map(rows.map((row) => [counterName(row), row.used]));
+}
+
+export type Decided = {
+  queued: readonly Allotted[];
+  unsent: readonly Unsent[];
+  /** How much more is counted than before; these are locked. */
+  counted: readonly (Counter & { more: number })[];
+  wordingOf: (notification: NewNotification) => Wording;
+  nowMs: number;
+};
+
+/** A statement brings so many: to put their texts together is a piece of its own. */
+const rowsAtOnce = 100;
+
+/** Writes what was decided, and wakes those that deliver once it is committed. */
+export async function writeNotifications(tx: Sql, decided: Decided): Promise<void> {
+  const { queued, unsent } = decided;
+  const perNotification = createTexts(decided.wordingOf);
+  for (let from = 0; from < Math.max(1, queued.length); from += rowsAtOnce) {
+    if (from > 0) await setImmediate();
+    const isFirst = from === 0;
+    await writeSome(tx, perNotification, {
+      ...decided,
+      queued: queued.slice(from, from + rowsAtOnce),
+      unsent: isFirst ? unsent : [],
+      counted: isFirst ? decided.counted : [],
+    });
+  }
+}
+
+/** What all recipients of a notification are told alike, made once. */
+type Texts = { title: string; body: string; lastBody: string | null; engine: string };
+
+function createTexts(wordingOf: Decided['wordingOf']) {
+  const known = new Map<NewNotification, Texts>();
+  const of = (notification: NewNotification): Texts => {
+    const texts = known.get(notification);
+    if (texts) return texts;
+    const wording = wordingOf(notification);
+    const made = {
+      title: cut(titleOf(notification, wording)),
+      body: bodyOf(notification, wording, false),
+      lastBody: null,
+      engine: JSON.stringify(notification.event.cause.engine),
+    };
+    known.set(notification, made);
+    return made;
+  };
+  return {
+    of,
+    bodyOf({ notification, isLast }: Allotted): string {
+      const texts = of(notification);
+      if (!isLast) return texts.body;
+      return (texts.lastBody ??= bodyOf(notification, wordingOf(notification), true));
+    },
+  };
+}
+
+async function writeSome(
+  tx: Sql,
+  texts: ReturnType<typeof createTexts>,
+  { queued, unsent, counted, nowMs }: Decided,
+): Promise<void> {
+  if (queued.length === 0 && unsent.length === 0) return;
+  const all = [...queued, ...unsent];
+  await tx.query({
+    name: 'outbox-write-notifications',
+    text: `
+      with asked as (
+        select * from unnest($1::bigint[], $2::bigint[], $3::text[], $4::text[], $5::text[],
+                             $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::integer[],
+                             $17::bigint[], $18::text[], $20::bigint[], $21::integer[], $22::text[],
+                             $23::bigint[])
+          with ordinality
+          as a (account_id, device_id, kind, recipient, title, body, engine, state, reason, error, count,
+                contact_id, data, alarm_id, announcement, type, due_ms, place)
+      ), counted as (
+        update message_count c
+           set used = c.used + m.more
+          from unnest($12::text[], $13::bigint[], $14::text[], $15::bigint[])
+            as m (kind, account_id, key, more)
+         where c.kind = m.kind and c.account_id = m.account_id and c.key = m.key
+      ), queued as (
+        insert into notification
+          (account_id, device_id, kind, recipient, title, body, engine, state, contact_id, data, alarm_id,
+           announcement, type, counted_on, due_at, created_at, changed_at)
+        select account_id, device_id, kind, recipient, title, body, engine::json, state, contact_id,
+               data::json, alarm_id, announcement, type, ${day('$16')},
+               ms_to_timestamp(due_ms), ms_to_timestamp($16), ms_to_timestamp($16)
+          from asked where state in ('queued', 'planned') order by place
+        returning id
+      ), unsent as (
+        insert into notification as n
+          (account_id, device_id, kind, recipient, title, body, engine, state, reason, error, count,
+           unsent_day, created_at, changed_at)
+        select account_id, device_id, kind, recipient, title, body, engine::json, state, reason, error,
+               count, ${day('$16')}, ms_to_timestamp($16), ms_to_timestamp($16)
+          from asked where state not in ('queued', 'planned') order by device_id, kind, reason
+        on conflict (device_id, kind, reason, unsent_day) where unsent_day is not null do update
+          set count = least(n.count::bigint + excluded.count, 2147483647),
+              changed_at = excluded.changed_at
+      ), told as (
+        select pg_notify($19, '') from queued limit 1
+      )
+      select count(*) from told`,
+    values: [
+      all.map(({ notification }) => notification.accountId),
+      all.map(({ notification }) => notification.deviceId),
+      all.map(({ channel }) => channel),
+      all.map(({ recipient }) => recipient),
+      all.map(({ notification }) => texts.of(notification).title),
+      [
+        ...queued.map(texts.bodyOf),
+        ...unsent.map(({ notification }) => cut(texts.of(notification).body)),
+      ],
+      all.map(({ notification }) => texts.of(notification).engine),
+      [
+        ...queued.map(({ dueMs }) => (dueMs === undefined ? 'queued' : 'planned')),
+        ...unsent.map(({ reason }) => (isLimit(reason) ? 'held-back' : 'failed')),
+      ],
+      [...queued.map(() => null), ...unsent.map(({ reason }) => reason)],
+      [...queued.map(() => null), ...unsent.map(({ reason }) => reasons[reason])],
+      [...queued.map(() => 1), ...unsent.map(({ count }) => count)],
+      counted.map(({ kind }) => kind),
+      counted.map(({ accountId }) => accountId),
+      counted.map(({ key }) => key),
+      counted.map(({ more }) => more),
+      nowMs,
+      [...queued.map(({ contactId }) => contactId), ...unsent.map(() => null)],
+      [...queued.map(dataOf), ...unsent.map(() => null)],
+      dueChannel,
+      all.map(({ notification }) => notification.about?.alarmId ?? null),
+      all.map(({ notification }) => notification.about?.announcement ?? null),
+      [...queued.map(typeOf), ...unsent.map(() => 'notice')],
+      [...queued.map(({ dueMs }) => dueMs ?? nowMs), ...unsent.map(() => nowMs)],
+    ],
+  });
+}
+
+const typeOf = ({ notification, dueMs }: Allotted): MessageType =>
+  dueMs === undefined ? (notification.about?.type ?? 'notice') : 'escalated';
+
+/** Of a webhook, and of an alarm, which may be told of again when it is over: others are told in words. */
+function dataOf({ channel, notification }: Allotted): string | null {
+  if (channel !== 'webhook' && (notification.about?.alarmId ?? null) === null) return null;
+  const { engine, senses } = notification.event.cause;
+  const data: NoticeData = { engine, senses };
+  return JSON.stringify(data);
+}
+
+const cut = (text: string) => text.slice(0, maxText).toWellFormed();
+
+/** What people are to be told. */
+export type Ask = Announced & {
+  device: DeviceIdentity;
+  event: SenseEvent;
+  actions: Actions;
+  /** The event's, empty where it has none. */
+  name: string;
+};
+
+/** What became of an ask. `queued`: messages for now; `planned`: by `afterMs`. Both 0: why nobody is told. */
+export type Told = { queued: number; planned: number; notNotified: NotNotified | null };
+
+export type TellOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
+  /** The channels of this process; those of others are read from the database. */
+  ownChannels: readonly MessageChannel[];
+};
+
+/**
+ * Queues what people are to be told within the caller's transaction, and answers for each ask, in their order,
+ * how many messages that makes, or why it makes none.
+ */
+export async function tell(tx: Sql, asks: readonly Ask[], options: TellOptions): Promise<Told[]> {
+  if (asks.length === 0) return [];
+  const { ownChannels, ...rest } = options;
+  const configured = await findConfigured(tx, ownChannels, options.nowMs);
+  const tallies = asks.map(() => ({ queued: 0, planned: 0, reasons: new Set<Reason>() }));
+  const placeOf = new Map<NewNotification, number>();
+  for (const [place, ask] of asks.entries())
+    for (const notification of notificationsOf(ask)) placeOf.set(notification, place);
+  await enqueueNotifications(tx, placeOf.keys(), {
+    ...rest,
+    configured,
+    note: (notification, decided) => {
+      const tally = tallies[placeOf.get(notification) ?? -1];
+      if (!tally) return;
+      if (decided === 'queued' || decided === 'planned') tally[decided] += 1;
+      else tally.reasons.add(decided);
+    },
+  });
+  return tallies.map(({ queued, planned, reasons }) => ({
+    queued,
+    planned,
+    notNotified: queued + planned > 0 ? null : whyNobody(reasons),
+  }));
+}
+
+function notificationsOf(ask: Ask): NewNotification[] {
+  const { device, event, actions, name, ...about } = ask;
+  const { type, alarmId, announcement, sinceTs, lastHeardTs } = about;
+  const announced: Announced = { type, alarmId, announcement, sinceTs, lastHeardTs };
+  return [...notificationsAsked(actions, { device, event, name })].map((notification) => ({
+    ...notification,
+    about: announced,
+  }));
+}
+
+/** The first that applies. A number that is none is no recipient. */
+function whyNobody(reasons: ReadonlySet<Reason>): NotNotified {
+  const all = [...reasons];
+  if (all.some(isLimit)) return 'held-back';
+  if (all.some((reason) => reason === 'sms-not-allowed' || reason === 'number-refused'))
+    return 'not-allowed';
+  const missing: Reason[] = ['no-provider', 'no-mail-server', 'no-sms-provider'];
+  return all.some((reason) => missing.includes(reason)) ? 'not-configured' : 'no-recipient';
+}
+
+/** An alarm that closed; `lastedWithState`: it stood for a state that the device was in. */
+export type ClosedAlarm = {
+  alarmId: number;
+  closedBy: string;
+  closedTs: number;
+  lastedWithState: boolean;
+};
+
+/** A contact that was told of an alarm, and what it was told. */
+type ToldContact = {
+  alarmId: number;
+  announcement: number;
+  contactId: number;
+  kind: 'email' | 'webhook';
+  address: string;
+  accountId: number;
+  deviceId: number;
+  title: string;
+  data: NoticeData;
+  language: string | null;
+  timeZone: string | null;
+};
+
+/**
+ * Queues the message that an alarm is over for contacts with `whenOver` that were told of it, as far as the
+ * day's limits go. What a person, another profile or a configuration closed is told to webhooks only.
+ */
+export async function tellOver(
+  tx: Sql,
+  closed: readonly ClosedAlarm[],
+  { quotasOf, nowMs }: { quotasOf: QuotasOf; nowMs: number },
+): Promise<void> {
+  if (closed.length === 0) return;
+  const contacts = await listToldContacts(tx, closed);
+  if (contacts.length === 0) return;
+  const countedIn = ({ accountId, kind: channel, address: recipient }: ToldContact) => ({
+    accountId,
+    channel,
+    recipient,
+  });
+  const counts = await lockCountsOf(tx, contacts.map(countedIn), { quotasOf, nowMs });
+  const byId = new Map(closed.map((one) => [one.alarmId, one]));
+  const bodies = new Map<string, string>();
+  const bodyFor = ({ language, timeZone }: ToldContact, { closedTs }: ClosedAlarm): string => {
+    const key = `${closedTs} ${language} ${timeZone}`;
+    const body = bodies.get(key) ?? resolvedBody(closedTs, { language, timeZone, nowMs });
+    bodies.set(key, body);
+    return body;
+  };
+  const messages = contacts.flatMap((contact) => {
+    const one = byId.get(contact.alarmId);
+    const room = takeRoom(countedIn(contact), counts.used, quotasOf);
+    return one && !('full' in room) ? [messageOf(contact, one, bodyFor(contact, one))] : [];
+  });
+  await writeDirect(tx, messages, { counted: counts.listCounted(), nowMs });
+}
+
+function resolvedBody(
+  closedTs: number,
+  { language, timeZone, nowMs }: Pick<ToldContact, 'language' | 'timeZone'> & { nowMs: number },
+): string {
+  const words = wordsOf(language);
+  return words.overSince(describeTime(closedTs, nowMs, timeZone, words));
+}
+
+function messageOf(contact: ToldContact, closed: ClosedAlarm, body: string): NewDirect {
+  const { accountId, kind, contactId, address, title, language, data } = contact;
+  const words = wordsOf(language);
+  return {
+    accountId,
+    channel: kind,
+    type: 'closed',
+    contactId,
+    recipient: address,
+    title: words.overTitle(title),
+    body,
+    about: {
+      deviceId: contact.deviceId,
+      alarmId: contact.alarmId,
+      announcement: contact.announcement,
+      data: { ...data, closedBy: closed.closedBy },
+    },
+  };
+}
+
+/** Each once, with the first that it was told. */
+async function listToldContacts(tx: Sql, closed: readonly ClosedAlarm[]): Promise<ToldContact[]> {
+  const { rows } = await tx.query<ToldContact>({
+    name: 'outbox-list-told-contacts',
+    text: `
+      select distinct on (n.alarm_id, c.id) n.alarm_id as "alarmId", n.announcement,
+             c.id as "contactId", c.kind, c.address, c.account_id as "accountId",
+             n.device_id as "deviceId", n.title, n.data, a.language, a.time_zone as "timeZone"
+        from unnest($1::bigint[], $2::boolean[]) as l (alarm_id, is_over)
+        join notification n on n.alarm_id = l.alarm_id
+        join contact c on c.id = n.contact_id
+        join account a on a.id = c.account_id
+       where n.type in ('opened', 'repeated', 'escalated') and n.state in ('queued', 'sent', 'logged')
+         and n.data is not null and c.when_over
+         and (c.kind = 'webhook' or (l.is_over and c.confirmed_at is not null))
+       order by n.alarm_id, c.id, n.id`,
+    values: [closed.map(({ alarmId }) => alarmId), closed.map(isOver)],
+  });
+  return rows;
+}
+
+const isOver = ({ closedBy, lastedWithState }: ClosedAlarm): boolean =>
+  closedBy === 'cleared' || (closedBy === 'left-state' && lastedWithState);
+
+/** A message to a contact that no firing asks for; `title` and `body` are empty where they are made later. */
+export type NewDirect = {
+  accountId: number;
+  channel: 'email' | 'webhook';
+  type: 'confirm' | 'test' | 'notice' | 'closed';
+  contactId: number;
+  recipient: string;
+  title: string;
+  body: string;
+  /** Of an alarm. */
+  about?: { deviceId: number; alarmId: number; announcement: number; data: NoticeData };
+};
+
+/** Writes messages to contacts that no firing asks for, and what they count for. */
+export async function writeDirect(
+  tx: Sql,
+  messages: NewDirect[],
+  { counted, nowMs }: Pick<Decided, 'counted' | 'nowMs'>,
+): Promise<void> {
+  for (const [n, some] of slicesOf(messages, rowsAtOnce).entries()) {
+    if (n > 0) await setImmediate();
+    await writeSomeDirect(tx, some, { counted: n === 0 ? counted : [], nowMs });
+  }
+}
+
+async function writeSomeDirect(
+  tx: Sql,
+  messages: NewDirect[],
+  { counted, nowMs }: Pick<Decided, 'counted' | 'nowMs'>,
+): Promise<void> {
+  await tx.query(
+    `with counted as (
+       update message_count c
+          set used = c.used + m.more
+         from unnest($1::text[], $2::bigint[], $3::text[], $4::bigint[])
+           as m (kind, account_id, key, more)
+        where c.kind = m.kind and c.account_id = m.account_id and c.key = m.key
+     ), told as (select pg_notify($13, ''))
+     insert into notification
+       (account_id, kind, type, contact_id, recipient, title, body, device_id, alarm_id, announcement, data,
+        engine, counted_on, due_at, created_at, changed_at)
+     select account_id, kind, type, contact_id, recipient, title, body, device_id, alarm_id, announcement,
+            data::json, data::json -> 'engine', (ms_to_timestamp($12) at time zone 'UTC')::date,
+            ms_to_timestamp($12), ms_to_timestamp($12), ms_to_timestamp($12)
+       from told
+      cross join unnest($5::bigint[], $6::text[], $7::text[], $8::bigint[], $9::text[], $10::text[],
+                        $11::text[], $14::bigint[], $15::bigint[], $16::integer[], $17::text[])
+         as n (account_id, kind, type, contact_id, recipient, title, body, device_id, alarm_id,
+               announcement, data)`,
+    [
+      counted.map(({ kind }) => kind),
+      counted.map(({ accountId }) => accountId),
+      counted.map(({ key }) => key),
+      counted.map(({ more }) => more),
+      messages.map(({ accountId }) => accountId),
+      messages.map(({ channel }) => channel),
+      messages.map(({ type }) => type),
+      messages.map(({ contactId }) => contactId),
+      messages.map(({ recipient }) => recipient),
+      messages.map(({ title }) => title),
+      messages.map(({ body }) => body),
+      nowMs,
+      dueChannel,
+      messages.map(({ about }) => about?.deviceId ?? null),
+      messages.map(({ about }) => about?.alarmId ?? null),
+      messages.map(({ about }) => about?.announcement ?? null),
+      messages.map(({ about }) => (about ? JSON.stringify(about.data) : null)),
+    ],
+  );
 }

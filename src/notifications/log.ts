@@ -1,7 +1,7 @@
 import { createLimitedLines } from '../log/limited-lines.ts';
 import type { Logger } from '../log/logger.ts';
 import type { DeliveryError } from './channels/channel.ts';
-import { restAfterFailuresMs } from './settle-turn.ts';
+import { restAfterFailuresMs } from './outbox.ts';
 
 /** Where the outbox writes. */
 export type NotificationLog = Pick<Logger, 'debug' | 'info' | 'warn'>;

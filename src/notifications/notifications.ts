@@ -1,22 +1,43 @@
+import { randomUUID } from 'node:crypto';
+import type { NewNotification } from '../contract/actions.ts';
 import type { Database } from '../db/database.ts';
-import type { Sql } from '../db/sql.ts';
-import type { MessageQuotas, NotificationSettings } from './settings.ts';
-import type { AlarmPort } from './alarm-port.ts';
-import { startDeliverySide, type ContactOptions } from './delivery-side.ts';
-import type { AttemptState } from './deliver.ts';
-import { type Drivers, openDrivers } from './channels/open.ts';
-import { enqueueNotifications } from './enqueue.ts';
-import { deliverTask, takeOver } from './old-jobs.ts';
-import type { NotificationLog } from './log.ts';
-import { createNumberRule } from './phone-number.ts';
 import { freeAbandonedJobs } from '../db/jobs.ts';
-import { forgetCounts, forgetOutcomes } from './queries.ts';
-import type { NewNotification } from '../contract/notification.ts';
-import type { MessageChannel } from './sort-out.ts';
-import { dropPlanned } from './planned.ts';
-import { tellOver, type ClosedAlarm } from './tell-over.ts';
-import { tell, type Ask, type Told } from './tell.ts';
-import { migrateWorker, startWorker } from './worker.ts';
+import type { Sql } from '../db/sql.ts';
+import type { PostOptions } from './channels/channel.ts';
+import { emailDriver } from './channels/email.ts';
+import { type Drivers, openDrivers } from './channels/open.ts';
+import { hookDriver } from './channels/webhook.ts';
+import {
+  type AttemptState,
+  type ContactKeys,
+  deliver,
+  type DeliveryDeps,
+  type FindEventId,
+  listenForMessages,
+  startDispatcher,
+} from './deliver.ts';
+import {
+  type Ask,
+  type ClosedAlarm,
+  enqueueNotifications,
+  tell,
+  tellOver,
+  type Told,
+} from './enqueue.ts';
+import { createUndeliveredLog, type NotificationLog } from './log.ts';
+import { deliverTask, migrateWorker, startWorker, takeOver } from './old-jobs.ts';
+import { dropPlanned, endAnnouncement, forgetTurns, giveUpOld, queuePlanned } from './outbox.ts';
+import {
+  type AlarmPort,
+  createNumberRule,
+  dueChannel,
+  forgetProcess,
+  type MessageChannel,
+  type NumberRule,
+  tellChannels,
+} from './recipients.ts';
+import { forgetCounts, forgetOutcomes } from './routes.ts';
+import type { MessageQuotas, NotificationSettings } from './settings.ts';
 
 export type Notifications = {
   /** Writes messages within the transaction of their event. */
@@ -153,4 +174,171 @@ function tellOfDailyQuota({ dailyQuota }: NotificationSettings, log: Notificatio
     { event: 'notifications.quota-renamed', messagesPerDay: dailyQuota },
     'The setting notifications.dailyQuota was renamed: it sets quotas.messagesPerDay.',
   );
+}
+
+/** How contacts are reached: e-mail and webhooks of accounts. */
+export type ContactOptions = {
+  keys: ContactKeys;
+  findEventId: FindEventId;
+  /** Null: no mail is sent. */
+  email: { smtpUrl: string; from: string; timeoutMs: number } | null;
+  isPrivateAllowed: boolean;
+  /** Stands in for the system's own. */
+  lookupAll?: PostOptions['lookupAll'];
+};
+
+export type DeliverySideDeps = {
+  db: Database;
+  connectionString: string;
+  contacts: ContactOptions;
+  drivers: Drivers;
+  isAllowedNumber: NumberRule;
+  alarms: AlarmPort;
+  maxAttempts: number;
+  pollIntervalMs: number;
+  /** Push, and SMS, under way at once. */
+  concurrency: number;
+  /** The longest that a push or an SMS may take. */
+  timeoutMs: number;
+  log: NotificationLog;
+  clock: () => number;
+  /** The time by which things may be forgotten and given up, ms; null: not now, the clock is in doubt. */
+  believedTs: () => number | null;
+  onOutcome?: DeliveryDeps['onOutcome'];
+  /** The channels of this process beside those of contacts. */
+  channels: string[];
+};
+
+export type DeliverySide = {
+  /** When it last looked for what is due, ms; null: not yet. */
+  lastLookTs: () => number | null;
+  /** What is due now and then. */
+  tend: () => Promise<void>;
+  close: () => Promise<void>;
+};
+
+const hookTimeoutMs = 5_000;
+/** A wait costs a socket. Whoever was never heard has fewer places, and who did not answer the last time has few. */
+const hookPlaces = { webhook: 512, 'webhook-new': 256, 'webhook-unanswered': 16 };
+const mailPlaces = 6;
+/** Connections to the database that all deliveries of this process use at once: they end together as they began. */
+const databasePlaces = 4;
+/** A turn is held longer than any delivery takes, and what is written down then. */
+const leaseMarginMs = 30_000;
+
+/** Starts delivering in this process, and says which channels it has. */
+export async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> {
+  const { db, alarms, pollIntervalMs, concurrency, log, clock, believedTs } = deps;
+  const { email: mail, isPrivateAllowed, lookupAll, keys, findEventId } = deps.contacts;
+  const email = mail && emailDriver(mail);
+  const reach: PostOptions = {
+    isPrivateAllowed,
+    timeoutMs: hookTimeoutMs,
+    ...(lookupAll ? { lookupAll } : {}),
+  };
+  const undelivered = createUndeliveredLog(
+    (fields) =>
+      log.warn(
+        { event: 'notification.undelivered', ...fields },
+        'Notifications could not be delivered.',
+      ),
+    clock,
+  );
+  const delivery: DeliveryDeps = {
+    ...deps,
+    undelivered,
+    db: inTurn(db, databasePlaces),
+    email,
+    hooks: hookDriver(reach, clock),
+    keys,
+    findEventId,
+  };
+  const onError = (err: unknown) =>
+    log.warn(
+      { event: 'notifications.turns-failed', err },
+      'Messages that are due could not be read or written; it is tried again.',
+    );
+  const process = randomUUID();
+  const channels = [...deps.channels, ...(email ? ['email'] : []), 'webhook'];
+  const tell = () => tellChannels(db, process, { channels, nowMs: clock() });
+  await tell();
+  const turns = startDispatcher({
+    db,
+    clock,
+    deliver: (turn) => deliver(delivery, turn),
+    places: { push: concurrency, sms: concurrency, email: mailPlaces, ...hookPlaces },
+    pollIntervalMs,
+    leaseMs: Math.max(hookTimeoutMs, mail?.timeoutMs ?? 0, deps.timeoutMs) + leaseMarginMs,
+    onError,
+  });
+  const listening = listenForMessages({
+    connectionString: deps.connectionString,
+    channel: dueChannel,
+    onNotified: turns.look,
+    onError,
+  });
+  const promoting = setInterval(() => {
+    queuePlanned(db, clock()).catch(onError);
+  }, pollIntervalMs);
+  return {
+    lastLookTs: turns.lastLookTs,
+    async tend() {
+      undelivered.flush();
+      await tell();
+      const nowTs = believedTs();
+      // In doubt nothing has waited too long; what is for a contact that is gone is given up all the same.
+      await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowMs: clock() });
+      if (nowTs !== null) await forgetTurns(db, nowTs - dayMs);
+    },
+    async close() {
+      clearInterval(promoting);
+      await listening.close();
+      await turns.close();
+      undelivered.flush({ isEnd: true });
+      email?.close();
+      await forgetProcess(db, process).catch(onError);
+    },
+  };
+}
+
+/** The same database, of which at most so many queries and transactions are under way. */
+function inTurn(db: Database, most: number): Database {
+  const waiting: (() => void)[] = [];
+  let underWay = 0;
+  async function run<T>(work: () => Promise<T>): Promise<T> {
+    if (underWay >= most) await new Promise<void>((resolve) => void waiting.push(resolve));
+    else underWay += 1;
+    try {
+      return await work();
+    } finally {
+      // Whoever waits takes the place over.
+      const next = waiting.shift();
+      if (next) next();
+      else underWay -= 1;
+    }
+  }
+  const query = ((text: string, values?: unknown[]) =>
+    run(() => db.query(text, values))) as Database['query'];
+  return {
+    ...db,
+    query,
+    transaction: (work, options) => run(() => db.transaction(work, options)),
+  };
+}
+
+/** An alarm of which nothing is left is told again. */
+async function giveUp(
+  db: Database,
+  alarms: AlarmPort,
+  { beforeMs, nowMs }: { beforeMs: number; nowMs: number },
+): Promise<void> {
+  const ended = await giveUpOld(db, beforeMs, nowMs);
+  for (const one of ended) {
+    const { alarmId } = one;
+    if (alarmId === null) continue;
+    await db.transaction(async (tx) => {
+      await alarms.lockAlarms(tx, [alarmId]);
+      await endAnnouncement(tx, one, { alarms, nowTs: nowMs });
+    });
+  }
 }

@@ -1,5 +1,14 @@
 import type { Sql } from '../db/sql.ts';
-import type { Lane, RecipientKey, Turn } from './turn.ts';
+import { countersOf } from './allot.ts';
+import type { Reason } from './reasons.ts';
+import {
+  type AlarmPort,
+  dueChannel,
+  type Lane,
+  type RecipientKey,
+  type Turn,
+} from './recipients.ts';
+import type { MessageQuotas } from './settings.ts';
 
 export type DueQuery = {
   nowMs: number;
@@ -226,4 +235,259 @@ async function freeTurn(sql: Sql, turn: RecipientKey): Promise<void> {
         [accountId, kind, recipient],
       )
     : sql.query('update contact set busy_until = null where id = $1', [contactId]));
+}
+
+/**
+ * Looks, in the transaction in which a message ended, whether its announcement has come to somebody or to an
+ * end. To be called with the alarm locked: of two messages that end at once the later one sees both. Repeats
+ * and escalations neither make an announcement nor take one back.
+ */
+export async function endAnnouncement(
+  tx: Sql,
+  { alarmId, announcement }: GivenUp,
+  { alarms, nowTs }: { alarms: AlarmPort; nowTs: number },
+): Promise<void> {
+  if (alarmId === null || announcement === null) return;
+  const { rows } = await tx.query<{ waiting: number; told: number; all: number }>(
+    `select count(*) filter (where state = 'queued') as waiting,
+            count(*) filter (where state in ('sent', 'logged')) as told, count(*) as all
+       from notification
+      where alarm_id = $1 and announcement = $2 and type = 'opened'
+        and state in ('queued', 'sent', 'logged', 'failed') and unsent_day is null`,
+    [alarmId, announcement],
+  );
+  const [{ waiting, told, all } = { waiting: 0, told: 0, all: 0 }] = rows;
+  const of = { announcement, nowTs };
+  if (told > 0) await alarms.noteTold(tx, alarmId, of);
+  else if (waiting === 0 && all > 0) await alarms.takeBack(tx, alarmId, of);
+}
+
+/** A message that was counted on a day (UTC, `2026-11-22`), or not at all. */
+export type CountedMessage = Pick<RecipientKey, 'accountId' | 'kind' | 'recipient'> & {
+  countedOn: string | null;
+};
+
+// What a message is counted by does not depend on how much of it there may be.
+const unlimited: MessageQuotas = {
+  messagesPerDay: Infinity,
+  messagesPerRecipient: Infinity,
+  webhooksPerDay: Infinity,
+  smsPerDay: Infinity,
+  smsPerNumber: Infinity,
+  smsPerInstallation: Infinity,
+  confirmationsPerNetwork: Infinity,
+  confirmationsPerInstallation: Infinity,
+};
+
+/** Messages that will not be sent count no longer, where the day that they were counted on lasts. */
+export async function giveBack(tx: Sql, messages: readonly CountedMessage[]): Promise<void> {
+  const counters = messages.flatMap(({ accountId, kind: channel, recipient, countedOn }) =>
+    countedOn === null
+      ? []
+      : countersOf({ accountId, channel, recipient }, () => unlimited).map((counter) => ({
+          ...counter,
+          countedOn,
+        })),
+  );
+  if (counters.length === 0) return;
+  // Locked in the order of `lockCounts`: nobody waits in a circle.
+  await tx.query(
+    `with less as (
+       select kind, account_id, key, day, count(*) as n
+         from unnest($1::text[], $2::bigint[], $3::text[], $4::date[])
+           as l (kind, account_id, key, day)
+        group by 1, 2, 3, 4
+     ), locked as (
+       select c.kind, c.account_id, c.key, l.n
+         from message_count c
+         join less l on l.kind = c.kind and l.account_id = c.account_id and l.key = c.key
+                    and l.day = c.day
+        order by c.kind collate "C", c.account_id, c.key collate "C"
+          for update of c
+     )
+     update message_count c
+        set used = greatest(0, c.used - l.n)
+       from locked l
+      where c.kind = l.kind and c.account_id = l.account_id and c.key = l.key`,
+    [
+      counters.map(({ kind }) => kind),
+      counters.map(({ accountId }) => accountId),
+      counters.map(({ key }) => key),
+      counters.map(({ countedOn }) => countedOn),
+    ],
+  );
+}
+
+/**
+ * Drops what is planned for these alarms: they were acknowledged, snoozed or closed. It counts for no limit any
+ * more. What is queued goes out, and says so.
+ */
+export async function dropPlanned(tx: Sql, alarmIds: readonly number[]): Promise<void> {
+  if (alarmIds.length === 0) return;
+  const { rows } = await tx.query<CountedMessage>(
+    `delete from notification
+      where alarm_id = any ($1) and state = 'planned'
+     returning account_id as "accountId", kind, recipient, counted_on::text as "countedOn"`,
+    [alarmIds],
+  );
+  await giveBack(tx, rows);
+}
+
+/** Puts off what is planned for devices until their mute ends. */
+export async function putOffPlanned(
+  tx: Sql,
+  deviceIds: readonly number[],
+  untilMs: number,
+): Promise<void> {
+  await tx.query(
+    `update notification set due_at = greatest(due_at, ms_to_timestamp($2))
+      where device_id = any($1::bigint[]) and state = 'planned'`,
+    [deviceIds, untilMs],
+  );
+}
+
+/** Queues what was planned for now. Its day is that on which it is due. */
+export async function queuePlanned(sql: Sql, nowMs: number): Promise<void> {
+  await sql.query(
+    `with due as (
+       select id from notification
+        where state = 'planned' and due_at <= ms_to_timestamp($1)
+        order by due_at limit 1000 for update skip locked
+     ), queued as (
+       update notification n
+          set state = 'queued', created_at = n.due_at, changed_at = ms_to_timestamp($1)
+         from due where n.id = due.id
+       returning n.id
+     )
+     select pg_notify($2, '') from queued limit 1`,
+    [nowMs, dueChannel],
+  );
+}
+
+/** What ended without an attempt: its alarm may have nobody left who is told. */
+export type GivenUp = { alarmId: number | null; announcement: number | null };
+
+/** Gives up what waited too long for its turn, and what is for a contact that is gone. */
+export async function giveUpOld(sql: Sql, beforeMs: number, nowMs: number): Promise<GivenUp[]> {
+  const { rows } = await sql.query<GivenUp & CountedMessage>(
+    `update notification n
+        set state = 'failed', changed_at = ms_to_timestamp($2),
+            reason = case when n.state = 'queued' and n.created_at < ms_to_timestamp($1)
+                          then 'too-late' else 'contact-gone' end
+      where n.state in ('queued', 'planned') and n.due_at is not null
+        and ((n.state = 'queued' and n.created_at < ms_to_timestamp($1))
+             or (n.contact_id is not null
+                 and not exists (select from contact c where c.id = n.contact_id)))
+     returning alarm_id as "alarmId", announcement, account_id as "accountId", kind, recipient,
+               counted_on::text as "countedOn"`,
+    [beforeMs, nowMs],
+  );
+  await giveBack(sql, rows);
+  return rows.map(({ alarmId, announcement }) => ({ alarmId, announcement }));
+}
+
+export type TurnOutcome = {
+  state: 'queued' | 'sent' | 'logged' | 'failed';
+  reason: Reason | null;
+  error: string | null;
+  via: string;
+  nowMs: number;
+  /** When it is tried again, where it is. */
+  dueMs: number;
+  /** So long the recipient asked to be left alone. */
+  restMs: number;
+  /** Whether the recipient itself failed; null: it was not asked. */
+  hasFailed: boolean | null;
+};
+
+/** A recipient that failed so often in a row is left alone for so long. */
+const restAfter = 5;
+export const restAfterFailuresMs = 900_000;
+
+/** After so many messages to a person within so long, further ones are gathered. */
+const gatherAfter = 10;
+const gatherMs = 600_000;
+
+/** The alarms that a message is about, and those that went out with it. */
+export async function listAlarmIds(tx: Sql, { id, alarmId }: Turn): Promise<number[]> {
+  const { rows } = await tx.query<{ alarmId: number }>(
+    `select distinct alarm_id as "alarmId" from notification
+      where grouped_in = $1 and alarm_id is not null`,
+    [id],
+  );
+  return [...new Set([...rows.map((row) => row.alarmId), ...(alarmId === null ? [] : [alarmId])])];
+}
+
+/**
+ * Writes down how an attempt ended, also of the messages that went out with it, and gives the turn back. What
+ * failed for good no longer counts for the limits of its day. Gives the announcements that it was about.
+ */
+export async function settleTurn(tx: Sql, turn: Turn, outcome: TurnOutcome): Promise<GivenUp[]> {
+  const { state, reason, error, via, nowMs, dueMs } = outcome;
+  const { rows } = await tx.query<GivenUp & { countedOn: string | null }>(
+    `update notification
+        set state = $2, reason = $3, error = $4, via = $5, changed_at = ms_to_timestamp($6),
+            due_at = ms_to_timestamp($7)
+      where (id = $1 or grouped_in = $1) and state = 'queued'
+     returning counted_on::text as "countedOn", alarm_id as "alarmId", announcement`,
+    [turn.id, state, reason, error, via, nowMs, dueMs],
+  );
+  await giveTurnBack(tx, turn, outcome, rows.length);
+  if (state === 'failed')
+    await giveBack(
+      tx,
+      rows.map(({ countedOn }) => ({ ...turn, countedOn })),
+    );
+  return rows;
+}
+
+/** `told`: of how many messages the recipient now knows. */
+async function giveTurnBack(
+  tx: Sql,
+  turn: Turn,
+  outcome: TurnOutcome,
+  told: number,
+): Promise<void> {
+  const { contactId, accountId, kind, recipient, type } = turn;
+  const { state, reason, nowMs, restMs, hasFailed } = outcome;
+  const isOver = state === 'sent' || state === 'logged';
+  const isCounted = isOver && kind !== 'webhook' && type !== 'confirm' && type !== 'test';
+  // Ten of the newest are enough, also where one message told of forty.
+  const recent = `(array_fill(ms_to_timestamp($2), array[$3::integer]) || recent)[1:${gatherAfter}]`;
+  const changes = `
+    busy_until = null,
+    failures = case when $1::boolean then failures + 1
+                    when $1::boolean is null then failures else 0 end,
+    rests_until = case when $1::boolean and failures + 1 >= ${restAfter}
+                       then ms_to_timestamp($2::bigint + greatest(${restAfterFailuresMs}, $4))
+                       when $4 > 0 then ms_to_timestamp($2::bigint + $4) end,
+    recent = ${recent},
+    gathers_until = case when $3 = 0 then gathers_until
+                         when (${recent})[${gatherAfter}] > ms_to_timestamp($2::bigint - ${gatherMs})
+                         then ms_to_timestamp($2::bigint + ${gatherMs}) end`;
+  const values = [hasFailed, nowMs, isCounted ? Math.min(told, gatherAfter) : 0, restMs];
+  if (contactId === null)
+    await tx.query(
+      `update recipient_turn set ${changes}
+        where account_id = $5 and kind = $6 and recipient = $7`,
+      [...values, accountId, kind, recipient],
+    );
+  else
+    await tx.query(
+      `update contact
+          set ${changes}, last_at = ms_to_timestamp($2), last_state = $6, last_reason = $7
+        where id = $5`,
+      [...values, contactId, state, reason],
+    );
+}
+
+/** Recipients that are no contacts, and have had nothing for a day, need no row. */
+export async function forgetTurns(sql: Sql, beforeMs: number): Promise<void> {
+  await sql.query(
+    `delete from recipient_turn
+      where served_at < ms_to_timestamp($1)
+        and coalesce(rests_until, '-infinity') < ms_to_timestamp($1)
+        and coalesce(busy_until, '-infinity') < ms_to_timestamp($1)`,
+    [beforeMs],
+  );
 }

@@ -1,12 +1,17 @@
 import { z } from 'zod';
+import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { cursorQuery, linkNext } from '../http/page.ts';
-import { defineRoute } from '../http/route.ts';
-import type { Route } from '../http/route.ts';
-import { cursorTs, DeviceParams, limitQuery } from '../http/schema.ts';
-import { listNotifications } from './queries.ts';
-import { NotificationsResponse } from './schema.ts';
+import { defineRoute, type Route } from '../http/route.ts';
+import {
+  cursorQuery,
+  cursorTs,
+  DeviceParams,
+  limitQuery,
+  linkNext,
+  timestamp,
+} from '../http/schema.ts';
+import { Reason } from './reasons.ts';
 
 export type NotificationRoutesDependencies = {
   db: Sql;
@@ -47,4 +52,258 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
       },
     }),
   ];
+}
+
+/**
+ * What became of a notification for one recipient. `logged`: a log took it, and nobody was reached.
+ * `held-back`: a limit of the day was reached. `planned`: it waits for its contact's `afterMs`.
+ */
+export const NotificationState = z
+  .enum(['planned', 'queued', 'sent', 'logged', 'failed', 'held-back'])
+  .meta({ id: 'NotificationState' });
+export type NotificationState = z.infer<typeof NotificationState>;
+
+/** Outcome for one recipient, as the account that owns the device sees it. */
+export const NotificationOutcome = z
+  .object({
+    notificationId: z.int(),
+    timestamp: timestamp.meta({ description: 'When the event asked for it.' }),
+    changedTs: timestamp.meta({ description: 'When its state last changed.' }),
+    kind: z.enum(['push', 'sms', 'email', 'webhook']),
+    recipient: z.string().meta({
+      description: 'Push token or telephone number, its end only; of mail and webhooks the host.',
+    }),
+    state: NotificationState,
+    attempts: z.int(),
+    via: z.string().optional().meta({ description: 'The driver that was used.' }),
+    error: z
+      .string()
+      .optional()
+      .meta({ description: 'Why the last attempt failed, or was not made.' }),
+    reason: Reason.optional().meta({ description: 'The same for programs.' }),
+    count: z.int().optional().meta({
+      description:
+        'So many were not sent for this reason on this day; `title`, `body` and `cause` are those of the first.',
+    }),
+    type: z.enum(['notice', 'opened', 'repeated', 'escalated', 'closed']).optional().meta({
+      description: 'What it tells of its alarm; absent of a `notice`, which has none.',
+    }),
+    alarmId: z.int().optional(),
+    grouped: z.literal(true).optional().meta({
+      description: 'It went out in one message with others; how that one ended stands here.',
+    }),
+    title: z.string(),
+    body: z.string(),
+    cause: z
+      .object({
+        engine: z
+          .object({
+            pId: z.string(),
+            puId: z.int(),
+            stId: z.int(),
+            evId: z.int(),
+            ts: timestamp,
+          })
+          .meta({ id: 'NotificationEngineCause' }),
+      })
+      .meta({ id: 'NotificationCause' }),
+  })
+  .meta({ id: 'Notification' });
+export type NotificationOutcome = z.infer<typeof NotificationOutcome>;
+
+export const NotificationsResponse = z.object({
+  notifications: z.array(NotificationOutcome),
+  timestamp,
+});
+export type NotificationsResponse = z.infer<typeof NotificationsResponse>;
+
+/**
+ * Takes a push token that the push service calls dead out of an account, wherever it is. Two transactions: who holds
+ * the account's row deletes its tokens on another connection, and neither may wait for the other.
+ */
+export async function removePushToken(
+  sql: Database,
+  accountId: number,
+  token: string,
+): Promise<void> {
+  await sql.query('delete from push_token where account_id = $1 and token = $2', [
+    accountId,
+    token,
+  ]);
+  await sql.query(
+    `update account
+        set apn = (
+          select coalesce(jsonb_agg(entry order by place), '[]')
+            from jsonb_array_elements(apn) with ordinality as e (entry, place)
+           where entry ->> 'token' is distinct from $2
+        )
+      where id = $1 and apn @> jsonb_build_array(jsonb_build_object('token', $2::text))`,
+    [accountId, token],
+  );
+}
+
+/** Whether a push token is still one of an account: of its `apn`, or of a session of its. */
+export async function hasPushToken(sql: Sql, accountId: number, token: string): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    `select from push_token where account_id = $1 and token = $2
+      union all
+     select from account
+      where id = $1 and apn @> jsonb_build_array(jsonb_build_object('token', $2::text))`,
+    [accountId, token],
+  );
+  return (rowCount ?? 0) > 0;
+}
+
+/** Forgets outcomes from before `beforeMs`; what is still queued stays. */
+export async function forgetOutcomes(sql: Sql, beforeMs: number): Promise<void> {
+  await sql.query(
+    `delete from notification where created_at < ms_to_timestamp($1) and state <> 'queued'`,
+    [beforeMs],
+  );
+}
+
+/** Forgets what was counted on days before yesterday's, but for what somebody counts on right now. */
+export async function forgetCounts(sql: Sql, nowMs: number): Promise<void> {
+  await sql.query(
+    `delete from message_count
+      where ctid = any(array(
+        select ctid from message_count
+         where day < (ms_to_timestamp($1) at time zone 'UTC')::date - 1
+         for update skip locked))`,
+    [nowMs],
+  );
+}
+
+/** Where a page of outcomes ends: time and number of its last one. */
+export type OutcomeCursor = { ts: number; id: number };
+
+type OutcomeRow = {
+  id: number;
+  kind: NotificationOutcome['kind'];
+  recipient: string;
+  title: string;
+  body: string;
+  engine: NotificationOutcome['cause']['engine'];
+  state: NotificationState;
+  via: string | null;
+  attempts: number;
+  error: string | null;
+  reason: Reason | null;
+  count: number;
+  createdTs: number;
+  changedTs: number;
+  type: NonNullable<NotificationOutcome['type']>;
+  alarmId: number | null;
+  isGrouped: boolean;
+};
+
+/** Outcomes of a device's notifications, newest first, beginning after `after`. */
+export async function listNotifications(
+  sql: Sql,
+  deviceId: number,
+  { limit, after }: { limit: number; after?: OutcomeCursor | undefined },
+): Promise<NotificationOutcome[]> {
+  const { rows } = await sql.query<OutcomeRow>(
+    `select id, kind, recipient, title, body, engine, state, via, attempts, error, reason,
+            count, created_at as "createdTs", changed_at as "changedTs", type, alarm_id as "alarmId",
+            grouped_in is not null as "isGrouped"
+       from notification
+      where device_id = $1
+        and ($3::bigint is null or (created_at, id) < (ms_to_timestamp($3), $4::bigint))
+      order by created_at desc, id desc
+      limit $2`,
+    [deviceId, limit, after?.ts ?? null, after?.id ?? null],
+  );
+  return rows.map(toOutcome);
+}
+
+function toOutcome({
+  id,
+  createdTs,
+  recipient,
+  engine,
+  via,
+  error,
+  reason,
+  count,
+  type,
+  alarmId,
+  isGrouped,
+  ...row
+}: OutcomeRow): NotificationOutcome {
+  return {
+    ...row,
+    notificationId: id,
+    timestamp: createdTs,
+    recipient: mask(row.kind, recipient),
+    cause: { engine },
+    ...(via === null ? {} : { via }),
+    ...(error === null ? {} : { error }),
+    ...(reason === null ? {} : { reason }),
+    ...(count === 1 ? {} : { count }),
+    ...(type === 'notice' ? {} : { type }),
+    ...(alarmId === null ? {} : { alarmId }),
+    ...(isGrouped ? { grouped: true as const } : {}),
+  };
+}
+
+/** Enough to recognise a recipient, too little to write to it. */
+export function mask(kind: NotificationOutcome['kind'], recipient: string): string {
+  if (kind === 'webhook') return URL.parse(recipient)?.host ?? '…';
+  if (kind === 'email')
+    return `${recipient.slice(0, 1)}…${recipient.slice(recipient.indexOf('@'))}`;
+  return `…${recipient.slice(-Math.min(4, Math.floor(recipient.length / 2)))}`;
+}
+
+/** What became of a message about an alarm. */
+export type AlarmDelivery = {
+  kind: NotificationOutcome['kind'];
+  recipient: string;
+  type: string;
+  state: NotificationOutcome['state'] | 'planned';
+  changedTs: number;
+  dueTs?: number;
+  reason?: string;
+};
+
+/** Of one alarm so many are given, the newest ones. */
+const mostPerAlarm = 50;
+
+/** Messages about these alarms, newest first, by alarm. Recipients are masked. */
+export async function listDeliveries(
+  sql: Sql,
+  alarmIds: readonly number[],
+): Promise<Map<number, AlarmDelivery[]>> {
+  type Row = Omit<AlarmDelivery, 'dueTs' | 'reason'> & {
+    alarmId: number;
+    dueTs: number | null;
+    reason: string | null;
+  };
+  const { rows } = await sql.query<Row>({
+    name: 'notifications-of-alarms',
+    text: `
+      select wanted.id as "alarmId", n.kind, n.recipient, n.type, n.state, n.reason,
+             n.changed_at as "changedTs", case when n.state = 'planned' then n.due_at end as "dueTs"
+        from unnest($1::bigint[]) as wanted (id)
+       cross join lateral (
+         select * from notification
+          where alarm_id = wanted.id
+          order by id desc
+          limit ${mostPerAlarm}) as n`,
+    values: [alarmIds],
+  });
+  const found = new Map<number, AlarmDelivery[]>();
+  for (const { alarmId, kind, recipient, type, state, changedTs, dueTs, reason } of rows) {
+    const delivery: AlarmDelivery = {
+      kind,
+      recipient: mask(kind, recipient),
+      type,
+      state,
+      changedTs,
+      ...(dueTs === null ? {} : { dueTs }),
+      ...(reason === null ? {} : { reason }),
+    };
+    found.set(alarmId, [...(found.get(alarmId) ?? []), delivery]);
+  }
+  return found;
 }

@@ -1,8 +1,89 @@
+import type { NewNotification } from '../contract/actions.ts';
 import type { CauseDetail, CauseSense, SenseEvent } from '../contract/event.ts';
-import { conditionOf } from './words/condition.ts';
-import { numberFormat } from './words/formats.ts';
-import { describeLasting } from './words/lasting.ts';
-import type { Words } from './words/words.ts';
+import type { Language } from '../contract/values.ts';
+import { isTimeZone } from '../lib/time.ts';
+import { dateFormat, english, german, numberFormat, type Words } from './words.ts';
+
+/** In whose words a message is written, and of which device. */
+export type Wording = {
+  language: string | null;
+  timeZone: string | null;
+  /** The device's name, or its uuid. */
+  deviceName: string;
+  senses: SenseWordsBySId;
+  nowMs: number;
+};
+
+/** `<device name>: <event name>`. Of an SMS it is said in lists, and where several are told of in one. */
+export function titleOf(
+  { name, event }: NewNotification,
+  { language, deviceName }: Wording,
+): string {
+  return `${deviceName}: ${name || wordsOf(language).event(event.cause.engine.evId)}`;
+}
+
+/**
+ * An SMS is its text; others tell what was measured, and when. A repeat says since when its alarm is open; the
+ * last message of a day that it is that.
+ */
+export function bodyOf(notification: NewNotification, wording: Wording, isLast: boolean): string {
+  const words = wordsOf(wording.language);
+  const after = `${sinceOf(notification, wording, words)}${isLast ? `\n${words.lastToday}` : ''}`;
+  if (notification.kind === 'sms') return smsText(wording.deviceName, notification.text, after);
+  const { event } = notification;
+  const causes = describeCauses(event, wording.senses, words).join('; ');
+  const when = describeTime(event.ts, wording.nowMs, wording.timeZone, words);
+  return `${causes} (${when})${after}`;
+}
+
+function sinceOf({ about }: NewNotification, { nowMs, timeZone }: Wording, words: Words): string {
+  if (about?.type !== 'repeated') return '';
+  const when = (ts: number) => describeTime(ts, nowMs, timeZone, words);
+  const { sinceTs, lastHeardTs } = about;
+  const heard = lastHeardTs === undefined ? '' : ` ${words.lastHeard(when(lastHeardTs))}`;
+  return `\n${words.openSince(when(sinceTs))}${heard}`;
+}
+
+export const words = { en: english, de: german } satisfies Record<Language, Words>;
+
+/** English for any other, and where none is set. */
+export function wordsOf(language: string | null): Words {
+  return language === 'de' ? words.de : words.en;
+}
+
+// 3GPP TS 23.038: the default alphabet, and what takes two places in it.
+const basic =
+  '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§' +
+  '¿abcdefghijklmnopqrstuvwxyzäöñüà';
+const extended = '^{}\\[~]|€\f';
+
+/** In how many parts an SMS goes out: 160 characters of the default alphabet, or 70; in several, 153 or 67. */
+export function countSegments(text: string): number {
+  let places = 0;
+  for (const character of text) {
+    if (basic.includes(character)) places += 1;
+    else if (extended.includes(character)) places += 2;
+    else return parts(text.length, 70, 67);
+  }
+  return parts(places, 160, 153);
+}
+
+const parts = (length: number, alone: number, together: number) =>
+  length <= alone ? 1 : Math.ceil(length / together);
+
+/** An SMS is kept to so many, where its own text is not longer. */
+export const maxSegments = 2;
+
+/**
+ * An SMS as it is sent: its text, with the device's name before it where it is not in it and both fit into
+ * two segments together with `after`.
+ */
+export function smsText(deviceName: string, text: string, after = ''): string {
+  const plain = text + after;
+  if (deviceName === '' || text.includes(deviceName)) return plain;
+  const named = `${deviceName}: ${plain}`;
+  return countSegments(named) <= maxSegments ? named : plain;
+}
 
 /** What a configuration says of a sense for people; all may be absent. */
 export type SenseWords = { name?: string | null; unit?: string | null; decimals?: number | null };
@@ -126,4 +207,88 @@ function comparedOf(
   if (over) return words[over.stat](value, describeLasting(over.ms, words));
   if (relative) return words.changedBy(value);
   return sense === undefined || value === number(sense.val) ? '' : words.takenAs(value);
+}
+
+// A list of sixteen numbers is none that a person reads on a telephone.
+const maxListed = 5;
+
+/** What was asked of a value, in words: "above 8 °C and below 10 °C". */
+export function conditionOf(
+  { thresholds, negate }: CauseDetail,
+  number: (value: number) => string,
+  words: Words,
+): string {
+  const list = (value: unknown) => {
+    const numbers = Array.isArray(value) ? value.filter((one) => typeof one === 'number') : [];
+    const more = numbers.length > maxListed ? ', …' : '';
+    return numbers.slice(0, maxListed).map(number).join(', ') + more;
+  };
+  const parts = Object.entries(thresholds).flatMap(([kind, value]) => {
+    if (kind === 'isGt' && typeof value === 'number') return `${words.above} ${number(value)}`;
+    if (kind === 'isLt' && typeof value === 'number') return `${words.below} ${number(value)}`;
+    if (kind === 'isOneOf') return `${words.oneOf} ${list(value)}`;
+    if (kind === 'isNotIn') return `${words.noneOf} ${list(value)}`;
+    return kind === 'isInsideGeo' ? words.insideArea : [];
+  });
+  const condition = parts.join(` ${words.and} `);
+  if (!negate || condition === '') return condition;
+  return parts.length > 1 ? `${words.not} (${condition})` : `${words.not} ${condition}`;
+}
+
+const units = [
+  { unit: 'day', ms: 86_400_000 },
+  { unit: 'hour', ms: 3_600_000 },
+  { unit: 'minute', ms: 60_000 },
+  { unit: 'second', ms: 1_000 },
+] as const;
+
+/** A duration in words, in its two largest units at most: "1 hour 30 minutes", "10 Minuten". */
+export function describeLasting(ms: number, { locale }: Words): string {
+  const first = units.findIndex((unit) => ms >= unit.ms);
+  if (first < 0) return write(0, 'second', locale);
+  let rest = ms;
+  const parts = units.slice(first, first + 2).map(({ unit, ms: unitMs }) => {
+    const count = Math.floor(rest / unitMs);
+    rest -= count * unitMs;
+    return count === 0 ? '' : write(count, unit, locale);
+  });
+  return parts.filter((part) => part !== '').join(' ');
+}
+
+function write(count: number, unit: string, locale: string): string {
+  const style = { style: 'unit', unit, unitDisplay: 'long' } as const;
+  return numberFormat(locale, style).format(count);
+}
+
+/**
+ * A time of day with the zone's short name, "02:30 CEST"; with its date where that is another day than
+ * `nowMs`. A zone that this machine does not know is UTC.
+ */
+export function describeTime(
+  ts: number,
+  nowMs: number,
+  timeZone: string | null,
+  words: Words,
+): string {
+  const zone = timeZone === null ? 'UTC' : zoneOf(timeZone);
+  const day = dateFormat(words.locale, { timeZone: zone, dateStyle: 'medium' });
+  const time = dateFormat(words.locale, {
+    timeZone: zone,
+    hour: '2-digit',
+    minute: '2-digit',
+    hourCycle: 'h23',
+    timeZoneName: 'short',
+  }).format(ts);
+  return day.format(ts) === day.format(nowMs) ? time : `${day.format(ts)}, ${time}`;
+}
+
+/** Stored ones are few, and were known to some machine. */
+const zones = new Map<string, string>();
+
+function zoneOf(timeZone: string): string {
+  const known = zones.get(timeZone);
+  if (known) return known;
+  const zone = isTimeZone(timeZone) ? timeZone : 'UTC';
+  if (zones.size < 1_000) zones.set(timeZone, zone);
+  return zone;
 }

@@ -1,4 +1,50 @@
-import type { Words } from './words/words.ts';
+import { LRUCache } from 'lru-cache';
+
+/** What messages are made of, in each language; every language has every member. */
+export type Words = {
+  event: (evId: number) => string;
+  above: string;
+  below: string;
+  oneOf: string;
+  noneOf: string;
+  insideArea: string;
+  not: string;
+  and: string;
+  /** What was compared: statistics over so long, the difference from the first value, a rounded value. */
+  avg: (value: string, lasting: string) => string;
+  sum: (value: string, lasting: string) => string;
+  delta: (value: string, lasting: string) => string;
+  changedBy: (value: string) => string;
+  takenAs: (value: string) => string;
+  /** Of conditions on time: for how long, as `describeLasting` says it. */
+  held: (lasting: string) => string;
+  silent: (lasting: string) => string;
+  lastValue: (value: string) => string;
+  ofTheLast: (matched: number, of: number) => string;
+  lastToday: string;
+  /** Of an alarm: since when it is open, when its sense was last heard, what became of it. */
+  openSince: (when: string) => string;
+  lastHeard: (when: string) => string;
+  overTitle: (title: string) => string;
+  overSince: (when: string) => string;
+  acknowledgedAt: (when: string) => string;
+  snoozedUntil: (when: string) => string;
+  /** Many alarms in one message. */
+  gathered: (count: number) => string;
+  gatheredOver: (count: number) => string;
+  testTitle: string;
+  testBody: string;
+  confirmTitle: string;
+  confirmBody: (link: string) => string;
+  unsubscribe: string;
+  /** Of quotas of the account: what they are called, how much of one is in use, and the mail about them. */
+  quotaName: (quota: string) => string;
+  amountOf: (used: string, limit: string) => string;
+  quotaTitle: (isUsedUp: boolean) => string;
+  quotaBody: (lines: string) => string;
+  /** How numbers and times are written. */
+  locale: string;
+};
 
 /** "einer Stunde" instead of "1 Stunde", and "2 Tagen" instead of "2 Tage". */
 const dative = (lasting: string) =>
@@ -7,7 +53,7 @@ const dative = (lasting: string) =>
     .replace(/^1 Tag$/, 'einem Tag')
     .replace(/Tage\b/, 'Tagen');
 
-const quotaNames: Record<string, string> = {
+const quotaNamesDe: Record<string, string> = {
   devices: 'Geräte',
   devicesPerDay: 'Heute hinzugefügte Geräte',
   purposes: 'Gespeicherte Zwecke',
@@ -59,7 +105,7 @@ export const german: Words = {
     `Sie innerhalb von sieben Tagen diesen Link und drücken Sie den Knopf:\n\n${link}\n\nSonst ` +
     'brauchen Sie nichts zu tun.',
   unsubscribe: 'Keine Nachrichten mehr',
-  quotaName: (quota) => quotaNames[quota] ?? quota,
+  quotaName: (quota) => quotaNamesDe[quota] ?? quota,
   amountOf: (used, limit) => `${used} von ${limit}`,
   quotaTitle: (isUsedUp) =>
     isUsedUp ? 'Ein Limit Ihres Kontos ist erreicht' : 'Ihr Konto nähert sich einem Limit',
@@ -68,3 +114,101 @@ export const german: Words = {
     'Entfernen Sie, was Sie nicht mehr brauchen, oder bitten Sie den Betreiber um mehr.',
   locale: 'de-DE',
 };
+
+/** "an hour" instead of "1 hour". */
+const one = (lasting: string) =>
+  lasting.replace(
+    /^1 (day|hour|minute)$/,
+    (_, unit: string) => `${unit === 'hour' ? 'an' : 'a'} ${unit}`,
+  );
+
+const quotaNamesEn: Record<string, string> = {
+  devices: 'Devices',
+  devicesPerDay: 'Devices added today',
+  purposes: 'Stored purposes',
+  purposeBytes: 'Size of stored purposes',
+  profiles: 'Installed profiles',
+  profileBytesTotal: 'Size of installed profiles',
+  contacts: 'Contacts',
+  keys: 'API keys',
+  eventsPerDay: 'Events today',
+  messagesPerDay: 'Mails and push messages today',
+  webhooksPerDay: 'Messages to webhooks today',
+  smsPerDay: 'SMS today',
+  storedBytes: 'Stored history',
+};
+
+export const english: Words = {
+  event: (evId) => `Event ${evId}`,
+  above: 'above',
+  below: 'below',
+  oneOf: 'one of',
+  noneOf: 'none of',
+  insideArea: 'inside the area',
+  not: 'not',
+  and: 'and',
+  avg: (value, lasting) => `average ${value} over ${one(lasting)}`,
+  sum: (value, lasting) => `sum ${value} in ${one(lasting)}`,
+  delta: (value, lasting) => `change ${value} in ${one(lasting)}`,
+  changedBy: (value) => `changed by ${value}`,
+  takenAs: (value) => `taken as ${value}`,
+  held: (lasting) => `for ${lasting}`,
+  silent: (lasting) => `nothing heard for ${lasting}`,
+  lastValue: (value) => `last value ${value}`,
+  ofTheLast: (matched, of) => `${matched} of the last ${of}`,
+  lastToday: 'This is the last message today: the daily limit is reached.',
+  openSince: (when) => `Open since ${when}.`,
+  lastHeard: (when) => `Last value from ${when}.`,
+  overTitle: (title) => `${title}: over`,
+  overSince: (when) => `Over since ${when}.`,
+  acknowledgedAt: (when) => `Acknowledged: ${when}.`,
+  snoozedUntil: (when) => `Snoozed until ${when}.`,
+  gathered: (count) => (count === 1 ? '1 more alarm is open' : `${count} more alarms are open`),
+  gatheredOver: (count) => (count === 1 ? '1 alarm is over' : `${count} alarms are over`),
+  testTitle: 'Test message',
+  testBody: 'This is a test. Messages about your devices come this way.',
+  confirmTitle: 'Confirm this address',
+  confirmBody: (link) =>
+    'Somebody wants messages about devices to be sent to this address. If it was you, open this ' +
+    `link within seven days and press the button:\n\n${link}\n\nIf not, nothing needs to be done.`,
+  unsubscribe: 'No more messages',
+  quotaName: (quota) => quotaNamesEn[quota] ?? quota,
+  amountOf: (used, limit) => `${used} of ${limit}`,
+  quotaTitle: (isUsedUp) =>
+    isUsedUp ? 'A limit of your account is reached' : 'Your account nears a limit',
+  quotaBody: (lines) =>
+    `${lines}\n\nWhat your account has goes on working. Beyond a limit nothing more is taken: remove what ` +
+    'is not needed any more, or ask the operator of this service for more.',
+  locale: 'en-GB',
+};
+
+/** To make one takes longer than to write a thousand times with it: as many are kept as accounts may mix in a day. */
+const mostKept = 500;
+
+/** Gives the format of that name, made once; of too many the least recently used is forgotten. */
+function keeping<F extends object>(): (name: string, make: () => F) => F {
+  const kept = new LRUCache<string, F>({ max: mostKept });
+  return (name, make) => {
+    const format = kept.get(name) ?? make();
+    kept.set(name, format);
+    return format;
+  };
+}
+
+const dates = keeping<Intl.DateTimeFormat>();
+const numbers = keeping<Intl.NumberFormat>();
+
+/** Of a locale, and options that are few all together. */
+export function dateFormat(
+  locale: string,
+  options: Intl.DateTimeFormatOptions,
+): Intl.DateTimeFormat {
+  const name = `${locale} ${JSON.stringify(options)}`;
+  return dates(name, () => new Intl.DateTimeFormat(locale, options));
+}
+
+/** Likewise. */
+export function numberFormat(locale: string, options: Intl.NumberFormatOptions): Intl.NumberFormat {
+  const name = `${locale} ${JSON.stringify(options)}`;
+  return numbers(name, () => new Intl.NumberFormat(locale, options));
+}

@@ -1,12 +1,21 @@
 import type { Bus } from '../bus/bus.ts';
-import type { DeviceIdentity, Downlink, DueTopic } from '../contract/uplink.ts';
-import type { DownTopic } from '../contract/topic.ts';
-import { coalesce } from '../lib/coalesce.ts';
-import type { Sql } from '../db/sql.ts';
+import type { Configuration } from '../contract/configuration.ts';
+import { transitionOf } from '../contract/profile.ts';
+import type { Purpose } from '../contract/purpose.ts';
+import type { DeviceIdentity, Downlink, DownTopic, DueTopic } from '../contract/uplink.ts';
+import type { Database } from '../db/database.ts';
+import {
+  deleteInBatches,
+  documentsOf,
+  jsonSequence,
+  plainArrays,
+  type Sql,
+  textList,
+  unseenArray,
+} from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
-import { listDueDownlinks, markDelivered, rememberAnswering } from './downlink-queries.ts';
-import type { DueDownlinkRow } from './downlink-queries.ts';
-import { forgetSeen, listKept, type SeenDisplays } from './kept-displays.ts';
+import { coalesce } from '../lib/coalesce.ts';
+import { awaiting, transition } from './queries.ts';
 
 export type Downlinks = {
   /** What a device that subscribed to these topics is sent now. Rejects with `device-gone` or `unavailable`. */
@@ -94,4 +103,268 @@ function toDownlinks(row: DueDownlinkRow, topics: DownTopic[]): Downlink[] {
     messages.push({ topic: 'state', payload });
   }
   return messages;
+}
+
+const received = transition('received');
+
+/** What may be due to a device. `offered`: the profile that waits, or the one it runs and never saw. */
+export type DueDownlinkRow = {
+  device_id: number;
+  configuration: Configuration;
+  configured_at: number;
+  pu_id: number;
+  st_id: number;
+  state_at: number;
+  answers_profiles: boolean;
+  offered_id: string | null;
+  offered_purposes: Purpose[] | null;
+  offered_at: number | null;
+};
+
+/** By device; one that is gone is left out. */
+export async function listDueDownlinks(
+  db: Sql,
+  deviceIds: number[],
+): Promise<Map<number, DueDownlinkRow>> {
+  const { rows } = await db.query<DueDownlinkRow>({
+    name: 'profiles-due',
+    text: `
+      select s.device_id, d.configuration, d.configured_at, s.pu_id, s.st_id, s.state_at,
+             s.answers_profiles, p.id as offered_id, pc.purposes as offered_purposes,
+             p.created_at as offered_at
+        from device_state s
+        join device d on d.id = s.device_id
+        left join device_profile w on w.device_id = s.device_id and w.state in ${awaiting}
+        left join device_profile c on c.device_id = s.device_id and c.state = 'current'
+                                  and c.delivered_at is null
+        left join profile p on p.id = coalesce(w.profile_id, c.profile_id)
+        left join profile_content pc on pc.id = p.content_id
+       where s.device_id = any(${unseenArray('$1', 'bigint')})`,
+    values: [deviceIds],
+  });
+  return new Map(rows.map((row) => [row.device_id, row]));
+}
+
+/** From now on the devices answer for themselves: a profile no longer becomes current unasked. */
+export async function rememberAnswering(db: Sql, deviceIds: number[]): Promise<void> {
+  await db.query(
+    `
+      update device_state
+         set answers_profiles = true, version = version + 1
+       where device_id = any($1::bigint[]) and not answers_profiles`,
+    [deviceIds],
+  );
+}
+
+/** The device has the profile; where that waited for it, this is its next step. */
+export async function markDelivered(db: Sql, deviceId: number, profileId: string): Promise<void> {
+  await db.query({
+    name: 'profiles-mark-delivered',
+    text: `
+      update device_profile
+         set delivered_at = now(),
+             state = case when state in ${received.from} then ${received.to} else state end,
+             changed_at = case when state in ${received.from} then now() else changed_at end
+       where device_id = $1 and profile_id = $2 and delivered_at is null`,
+    values: [deviceId, profileId],
+  });
+}
+
+/** A text for a device's display, and the state whose newest it is. `ts`: of its event, ms. */
+export type DisplayRow = {
+  deviceId: number;
+  puId: number;
+  stId: number;
+  text: string;
+  ts: number;
+  /** What the device is sent; it is told under which identifier the text is kept. */
+  message: Downlink;
+};
+
+/** Of these a device has acknowledged its kept texts from one identifier to another, both included. */
+export type SeenDisplays = { deviceId: number; fromId: number; toId: number };
+
+/** More are not kept of a device: the oldest goes. */
+const maxKeptDisplays = 10;
+
+/** SQL: how long a text is kept. */
+const displayLifetime = `interval '1 day'`;
+
+/**
+ * Keeps texts within ingest's transaction, which holds the devices' states, and notes in their messages what
+ * acknowledges them. The last one of a state replaces the others.
+ */
+export async function keepDisplays(tx: Sql, rows: Iterable<DisplayRow>): Promise<void> {
+  // By device, so that two transactions wait for each other in one direction.
+  const ordered = [...rows].toSorted((one, other) => one.deviceId - other.deviceId);
+  const deviceIds = ordered.map(({ deviceId }) => deviceId);
+  const [stored] = await Promise.all([upsert(tx, ordered), removeBeyond(tx, deviceIds)]);
+  const byState = new Map(ordered.map((row) => [`${row.deviceId} ${row.puId} ${row.stId}`, row]));
+  for (const { device_id, pu_id, st_id, id } of stored) {
+    const row = byState.get(`${device_id} ${pu_id} ${st_id}`);
+    if (row) row.message.keptId = id;
+  }
+}
+
+type StoredRow = { device_id: number; pu_id: number; st_id: number; id: number };
+
+async function upsert(tx: Sql, rows: DisplayRow[]): Promise<StoredRow[]> {
+  const { rows: stored } = await tx.query<StoredRow>({
+    name: 'displays-keep',
+    text: `
+      insert into kept_display (device_id, pu_id, st_id, text, ts, kept_at)
+      select device_id, pu_id, st_id, text::json #>> '{}', ts, service_now()
+        from unnest($1::bigint[], $2::integer[], $3::integer[], ${documentsOf('$4')}, $5::bigint[])
+          as n (device_id, pu_id, st_id, text, ts)
+          on conflict (device_id, pu_id, st_id) do update
+         set id = excluded.id, text = excluded.text, ts = excluded.ts, kept_at = excluded.kept_at
+      returning device_id, pu_id, st_id, id`,
+    values: [
+      ...plainArrays(
+        rows.map(({ deviceId }) => deviceId),
+        rows.map(({ puId }) => puId),
+        rows.map(({ stId }) => stId),
+      ),
+      jsonSequence(rows.map(({ text }) => JSON.stringify(text))),
+      ...plainArrays(rows.map(({ ts }) => ts)),
+    ],
+  });
+  return stored;
+}
+
+async function removeBeyond(tx: Sql, deviceIds: number[]): Promise<void> {
+  await tx.query({
+    name: 'displays-remove-beyond',
+    text: `
+      delete from kept_display k
+       using (select device_id, id, row_number() over (partition by device_id order by id desc) as place
+                from kept_display
+               where device_id = any($1::bigint[])) as n
+       where k.device_id = n.device_id and k.id = n.id and n.place > ${maxKeptDisplays}`,
+    values: [deviceIds],
+  });
+}
+
+/** What each of these devices has not acknowledged, the oldest first; those without a text are left out. */
+export async function listKept(db: Sql, deviceIds: number[]): Promise<Map<number, Downlink[]>> {
+  const { rows } = await db.query<{ device_id: number; id: number; text: string; ts: number }>({
+    name: 'displays-kept',
+    text: `
+      select device_id, id, text, ts
+        from kept_display
+       where device_id = any(${unseenArray('$1', 'bigint')})
+         and kept_at + ${displayLifetime} > service_now()
+       order by device_id, id`,
+    values: [deviceIds],
+  });
+  const kept = new Map<number, Downlink[]>();
+  for (const { device_id: deviceId, id: keptId, text, ts } of rows) {
+    const messages = kept.get(deviceId) ?? [];
+    messages.push({ topic: 'display', payload: { text, ts }, keptId });
+    kept.set(deviceId, messages);
+  }
+  return kept;
+}
+
+/** Forgets texts that devices have. One that is being replaced is left: it waits for nobody. */
+export async function forgetSeen(db: Sql, seen: SeenDisplays[]): Promise<void> {
+  await db.query({
+    name: 'displays-forget-seen',
+    text: `
+      delete from kept_display
+       where ctid = any(array(
+         select k.ctid
+           from unnest($1::bigint[], $2::bigint[], $3::bigint[]) as n (device_id, from_id, to_id)
+           join kept_display k on k.device_id = n.device_id and k.id between n.from_id and n.to_id
+            for update of k skip locked))`,
+    values: plainArrays(
+      seen.map(({ deviceId }) => deviceId),
+      seen.map(({ fromId }) => fromId),
+      seen.map(({ toId }) => toId),
+    ),
+  });
+}
+
+/** Forgets texts whose time is over. */
+export async function forgetOldDisplays(
+  db: Database,
+  nowTs: number,
+  signal?: AbortSignal,
+): Promise<void> {
+  const deleteSome = (limit: number) =>
+    db.query(
+      `delete from kept_display
+        where ctid = any(array(
+          select ctid from kept_display
+           where kept_at + ${displayLifetime} < ms_to_timestamp($2)
+           limit $1
+             for update skip locked))`,
+      [limit, nowTs],
+    );
+  await deleteInBatches(deleteSome, { signal });
+}
+
+const replaced = transition('replaced');
+/** Of all answers: what may be answered with `current` may be answered with `rejected`. */
+const answerable = textList(transitionOf('accepted').from);
+
+/** What became of a profile on a device. `ts`: when, in ms. */
+export type StoredAnswer = {
+  deviceId: number;
+  pId: string;
+  state: 'current' | 'rejected';
+  engine?: 'service' | 'device' | undefined;
+  text?: string | undefined;
+  ts: number;
+};
+
+/**
+ * Writes answers within ingest's transaction, which holds the devices' states: a profile that
+ * becomes current replaces the one before. Of several answers for one profile the last counts.
+ */
+export async function saveProfileAnswers(tx: Sql, changes: readonly StoredAnswer[]): Promise<void> {
+  const last = [...new Map(changes.map((c) => [`${c.deviceId} ${c.pId}`, c])).values()];
+  const current = last.filter(({ state }) => state === 'current');
+  if (current.length > 0) await replaceCurrent(tx, current);
+  if (last.length > 0) await saveAnswers(tx, last);
+}
+
+async function replaceCurrent(tx: Sql, changes: StoredAnswer[]): Promise<void> {
+  await tx.query({
+    name: 'profiles-replace-current',
+    text: `
+      update device_profile dp
+         set state = ${replaced.to}, changed_at = ms_to_timestamp(n.ts)
+        from unnest($1::bigint[], $2::uuid[], $3::bigint[]) as n (device_id, profile_id, ts)
+       where dp.device_id = n.device_id
+         and dp.profile_id <> n.profile_id
+         and dp.state in ${replaced.from}`,
+    values: [changes.map((c) => c.deviceId), changes.map((c) => c.pId), changes.map((c) => c.ts)],
+  });
+}
+
+async function saveAnswers(tx: Sql, changes: StoredAnswer[]): Promise<void> {
+  await tx.query({
+    name: 'profiles-save-answers',
+    // Said once more (with another engine, say), a profile is current since it first was.
+    text: `
+      update device_profile dp
+         set state = n.state,
+             engine = coalesce(n.engine, dp.engine),
+             answer_text = n.answer_text,
+             changed_at = case when dp.state = n.state then dp.changed_at
+                               else ms_to_timestamp(n.ts) end
+        from unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::text[], $6::bigint[])
+          as n (device_id, profile_id, state, engine, answer_text, ts)
+       where dp.device_id = n.device_id and dp.profile_id = n.profile_id
+         and dp.state in ${answerable}`,
+    values: [
+      changes.map((c) => c.deviceId),
+      changes.map((c) => c.pId),
+      changes.map((c) => c.state),
+      changes.map((c) => c.engine ?? null),
+      changes.map((c) => c.text?.replaceAll('\0', '\uFFFD') ?? null),
+      changes.map((c) => c.ts),
+    ],
+  });
 }

@@ -1,42 +1,50 @@
+import { createHash } from 'node:crypto';
 import type { Bus } from '../bus/bus.ts';
-import type { Purpose, PurposePath } from '../contract/purpose.ts';
-import type { Warning } from '../contract/warnings.ts';
+import {
+  type Cause,
+  checkPurposeSizes,
+  type Purpose,
+  type PurposeEvent,
+  type PurposePath,
+} from '../contract/purpose.ts';
+import { joinWarnings, type Warning, warning, warnOfActions } from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
+import { kindOf } from '../db/errors.ts';
 import type { Sql } from '../db/sql.ts';
+import { checkCosts, checkProfile } from '../engine/check.ts';
+import { listWarningsInTurns, warnOfPolygons } from '../engine/warnings.ts';
 import { DomainError, type Problem } from '../errors.ts';
-import { inTurns } from '../lib/in-turns.ts';
-import { isUuid } from '../lib/uuid.ts';
-import type { LimitsOf } from '../quotas/overrides.ts';
-import { lockUsage } from '../quotas/quotas.ts';
+import { inTurns, nextTurn } from '../lib/event-loop.ts';
+import { isUuid } from '../lib/text.ts';
+import { explainRefusal, limitOf, type LimitsOf, lockUsage } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-import { explainRefusal } from '../quotas/store-within.ts';
-import { checkInstall, placeIn, unfit } from './check-install.ts';
-import { claimTargets, fallDue, type ProfileTarget, supersedeProfiles } from './claim-targets.ts';
-import { firstSilenceMs } from './first-silence.ts';
-import { getPurposes } from './get-purposes.ts';
-import { insertProfile, type ProfileText } from './insert-profile.ts';
-import { removeUnused } from './remove-unused.ts';
-import { retryDeadlock } from './retry-deadlock.ts';
-import type { ProfileInstall } from './schema.ts';
-import { warnOfInstall } from './warn-of-install.ts';
+import {
+  countOwnEngines,
+  listDeviceSenses,
+  listPurposeBytes,
+  listPurposesById,
+  type ProfileInstall,
+  removeUnused,
+  transition,
+} from './queries.ts';
 
 /*
  * The way of a profile, from the request to the device's answer. Each step is the function of that name.
  *
  *   src/profiles
- *    1. installProfile      install.ts     checks purposes and devices; then one transaction:
- *       claimTargets        claim-targets.ts       nobody else changes where these devices stand meanwhile
- *       supersedeProfiles   claim-targets.ts       they wait for no other profile
- *       insertProfile       insert-profile.ts      the profile is stored, and pending on each of them
+ *    1. installProfile      install.ts             checks purposes and devices; then one transaction:
+ *       claimTargets        install.ts             nobody else changes where these devices stand meanwhile
+ *       supersedeProfiles   install.ts             they wait for no other profile
+ *       insertProfile       install.ts             the profile is stored, and pending on each of them
  *    2. publish             bus                    after the commit: every process is told of these devices
  *   connector
- *    3. due                 device/downlink-queue  asks what a connected device is to be sent
+ *    3. due                 device/downlinks.ts    asks what a connected device is to be sent
  *       due                 downlinks.ts           (here) the profile that is pending
- *       send                mqtt/deliver.ts        as a message; over HTTP the device asks for it (http/long-poll.ts)
+ *       send                mqtt/subscribe.ts      as a message; over HTTP the device asks for it (http/long-poll.ts)
  *    4. delivered           downlinks.ts           the device has acknowledged it: it is sent no more
  *   src/ingest: the device's answer goes the way of a message (ingest/ingest.ts)
- *    5. applyAnswer         rules/profile.ts       the profile becomes current (becomeCurrent), or is rejected
- *       saveProfileAnswers  save-answers.ts        (here) stored in the transaction that acknowledges the answer
+ *    5. applyAnswer         rules/apply.ts         the profile becomes current (becomeCurrent), or is rejected
+ *       saveProfileAnswers  downlinks.ts           (here) stored in the transaction that acknowledges the answer
  */
 
 export type InstallDeps = {
@@ -136,3 +144,289 @@ function toText(purposes: Purpose[]): ProfileText {
   const text = JSON.stringify(purposes);
   return { text, bytes: Buffer.byteLength(text) };
 }
+
+/**
+ * In the order given. Throws `not-found` when one is not there. 256 of them have 64 MiB together, and one
+ * may be named 256 times: `invalid-input` before any of it is read where that is too much for a profile.
+ */
+export async function getPurposes(
+  db: Sql,
+  accountId: number,
+  purposeUuids: string[],
+  limits: QuotaSettings,
+): Promise<Purpose[]> {
+  if (purposeUuids.length === 0) return [];
+  const ids = purposeUuids.map((id) => id.toLowerCase());
+  const possible = [...new Set(ids.filter(isUuid))];
+  const lengths = inOrder(ids, await listPurposeBytes(db, accountId, possible));
+  const bytes = lengths.reduce((sum, length) => sum + length, 0);
+  if (bytes > limits.profileBytes) throw unfit([tooLarge(bytes, limits)]);
+  return inOrder(ids, await listPurposesById(db, accountId, possible));
+}
+
+function inOrder<T>(ids: string[], stored: Map<string, T>): T[] {
+  return ids.map((id) => {
+    const purpose = stored.get(id);
+    if (purpose === undefined) {
+      throw new DomainError('not-found', 'A purpose is not there: nothing was installed.');
+    }
+    return purpose;
+  });
+}
+
+// A large invalid array must not cause a larger answer.
+const maxProblems = 100;
+
+/** All that is wrong with these purposes as one profile. Stored ones keep the names that they have. */
+export function checkInstall(
+  request: ProfileInstall,
+  purposes: Purpose[],
+  { bytes }: ProfileText,
+  limits: QuotaSettings,
+): Problem[] {
+  const pathOf = placeIn(request);
+  const problems = [
+    ...checkProfile(purposes, pathOf),
+    ...request.purposes.flatMap((purpose, i) =>
+      checkPurposeSizes(purpose, limits, `/purposes/${i}`),
+    ),
+    ...checkCosts(purposes, limits, pathOf),
+  ];
+  if (bytes > limits.profileBytes) problems.push(tooLarge(bytes, limits));
+  return problems.slice(0, maxProblems);
+}
+
+export function tooLarge(bytes: number, { profileBytes }: QuotaSettings): Problem {
+  const message = `a profile has at most ${profileBytes} bytes, this one has ${bytes}`;
+  return { path: '', message };
+}
+
+/** Where a purpose of the profile stands in the request: stored ones come first. */
+export function placeIn({ purposeUuids }: ProfileInstall) {
+  const stored = purposeUuids.length;
+  return (index: number) =>
+    index < stored ? `/purposeUuids/${index}` : `/purposes/${index - stored}`;
+}
+
+/** Nothing is installed of purposes that do not fit together. */
+export const unfit = (problems: Problem[]) =>
+  new DomainError('invalid-input', 'The purposes do not fit together.', { problems });
+
+/**
+ * How long a device may be silent where it stands when these purposes become current, in ms; null: without a limit. The
+ * service begins to evaluate one that sends nothing after that time, so that a device that has failed before is noticed.
+ */
+export function firstSilenceMs([first]: readonly Purpose[]): number | null {
+  const states = first?.states.filter(({ stId, isGlobal }) => isGlobal || stId === first.initStId);
+  const silences = (states ?? []).flatMap(({ events }) =>
+    events.flatMap(({ causes }) => causes.flatMap(({ threshold }) => threshold?.noneForMs ?? [])),
+  );
+  return silences.length > 0 ? Math.min(...silences) : null;
+}
+
+const maxAttempts = 5;
+
+/**
+ * Runs a transaction again when the database chose it to end a deadlock: it takes the rows of many
+ * devices, and so does ingest, in an order of its own.
+ */
+export async function retryDeadlock<T>(run: () => Promise<T>): Promise<T> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await run();
+    } catch (error) {
+      if (attempt === maxAttempts || kindOf(error) !== 'serialization') throw error;
+    }
+  }
+}
+
+// For more devices their senses are not read: that takes too long for a warning.
+const maxWarnedDevices = 1_000;
+
+type Installed = {
+  purposes: Purpose[];
+  deviceIds: number[];
+  pathOf: PurposePath;
+  /** Warnings about SMS that purposes ask for. */
+  ofSms: () => Promise<Warning[]>;
+};
+
+/** What purposes that were installed on these devices may not do as they were meant to. */
+export async function warnOfInstall(
+  db: Sql,
+  { purposes, deviceIds, pathOf, ofSms }: Installed,
+): Promise<Warning[]> {
+  const senses =
+    deviceIds.length > maxWarnedDevices
+      ? undefined
+      : [await listDeviceSenses(db, deviceIds, sensesOf(purposes))];
+  const sms = await ofSms();
+  const serviceOnly = findServiceOnly(purposes, pathOf);
+  const ofOwnEngines =
+    serviceOnly && warnOfOwnEngines(serviceOnly, await countOwnEngines(db, deviceIds));
+  const ofEngine = await listWarningsInTurns(purposes, senses, pathOf, nextTurn);
+  const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf(purposes, pathOf));
+  return joinWarnings(ofEngine, ofOwnEngines ?? [], ...ofParts, sms);
+}
+
+/** All that any cause of these purposes reads. */
+function sensesOf(purposes: Purpose[]): string[] {
+  const senses = new Set<string>();
+  for (const { states } of purposes)
+    for (const { events } of states)
+      for (const { causes } of events) for (const { sId } of causes) senses.add(sId);
+  return [...senses];
+}
+
+/** A member that only the service is known to evaluate, and where it stands. */
+export type ServiceOnly = { path: string; member: string };
+
+const members = ['forMs', 'noneForMs', 'over', 'maxAgeMs'] as const;
+
+/**
+ * The first member of time in these purposes that a device with an engine of its own may not know; null where
+ * there is none. What waits for silence only the service watches in any case, unless it moves the device.
+ */
+export function findServiceOnly(
+  purposes: readonly Purpose[],
+  pathOf: PurposePath,
+): ServiceOnly | null {
+  for (const [index, { states }] of purposes.entries())
+    for (const [s, { events }] of states.entries())
+      for (const [e, event] of events.entries()) {
+        if (isWatchedAnyway(event)) continue;
+        for (const [c, cause] of event.causes.entries()) {
+          const member = members.find((it) => cause.threshold?.[it] !== undefined);
+          const at = `${pathOf(index)}/states/${s}/events/${e}/causes/${c}/threshold`;
+          if (member) return { path: `${at}/${member}`, member };
+        }
+      }
+  return null;
+}
+
+function isWatchedAnyway({ causes, actions: { engine } }: PurposeEvent): boolean {
+  const isSilence = ({ threshold }: Cause) => threshold?.noneForMs !== undefined;
+  const moves = engine?.gotoStId !== undefined || engine?.gotoPuId !== undefined;
+  return !moves && causes.every(isSilence);
+}
+
+/** `count`: how many of the chosen devices evaluate their profiles themselves. */
+export function warnOfOwnEngines({ path, member }: ServiceOnly, count: number): Warning[] {
+  if (count === 0) return [];
+  const who =
+    count === 1
+      ? 'a chosen device evaluates its profiles itself'
+      : `${count} of the chosen devices evaluate their profiles themselves`;
+  return [warning('needs-service-engine', path, `${who}, and may not know ${member}`)];
+}
+
+const superseded = transition('superseded');
+
+export type ProfileTarget = { deviceId: number; uuid: string };
+
+/**
+ * Takes the account's devices of these uuids for a new profile: until the transaction ends nobody
+ * else changes where they stand, and what was computed from how they stood before is void. `labels`: only those
+ * that have one of these; null: all.
+ */
+export async function claimTargets(
+  tx: Sql,
+  accountId: number,
+  uuids: string[],
+  labels: readonly string[] | null,
+): Promise<ProfileTarget[]> {
+  // In one order, so that two installations do not wait for each other.
+  const { rows } = await tx.query<{ device_id: number; uuid: string }>(
+    `
+      with target as (
+        select s.device_id, d.uuid
+          from device d
+          join device_state s on s.device_id = d.id
+         where d.uuid = any($2::uuid[]) and d.account_id = $1
+           and ($3::text[] is null or d.labels && $3)
+         order by s.device_id
+           for update of s
+      )
+      update device_state s
+         set version = version + 1
+        from target
+       where s.device_id = target.device_id
+      returning s.device_id, target.uuid`,
+    [accountId, uuids, labels],
+  );
+  return rows.map((row) => ({ deviceId: row.device_id, uuid: row.uuid }));
+}
+
+/** From now on these devices wait for no profile. */
+export async function supersedeProfiles(tx: Sql, deviceIds: number[]): Promise<void> {
+  await tx.query(
+    `
+      update device_profile
+         set state = ${superseded.to}, changed_at = now()
+       where device_id = any($1::bigint[]) and state in ${superseded.from}`,
+    [deviceIds],
+  );
+}
+
+/** Has devices be evaluated in so many ms, if not before. Their states are claimed (`claimTargets`). */
+export async function fallDue(
+  tx: Sql,
+  accountId: number,
+  deviceIds: number[],
+  inMs: number,
+): Promise<void> {
+  await tx.query(
+    `insert into device_due as due (device_id, account_id, due_at)
+     select device_id, $1, service_now() + $3 * interval '1 millisecond'
+       from unnest($2::bigint[]) as device_id
+     on conflict (device_id) do update
+        set due_at = least(due.due_at, excluded.due_at), retry_at = null, failures = 0`,
+    [accountId, deviceIds, inMs],
+  );
+}
+
+/** A profile's purposes as they are kept. */
+export type ProfileText = { text: string; bytes: number };
+
+/**
+ * Installs a new profile on devices that wait for none; null beyond a quota. What it says is stored
+ * once for all profiles of the account that say the same. The account's usage is locked (`lockUsage`).
+ */
+export async function insertProfile(
+  tx: Sql,
+  accountId: number,
+  deviceIds: number[],
+  { text, bytes }: ProfileText,
+  quotas: Pick<QuotaSettings, 'profiles' | 'profileBytesTotal'>,
+): Promise<string | null> {
+  const { rows } = await tx.query<{ id: string }>(
+    `
+      with known as (
+        select id from profile_content where account_id = $1 and hash = $4
+      ), counted as (
+        update account_usage u
+           set profiles = u.profiles + 1, profile_bytes = u.profile_bytes + $5
+         where u.account_id = $1
+           and not exists (select from known)
+           and u.profiles < ${limitOf('$1', 'profiles', '$6')}
+           and u.profile_bytes + $5 <= ${limitOf('$1', 'profileBytesTotal', '$7')}
+        returning u.account_id
+      ), added as (
+        insert into profile_content (account_id, hash, bytes, purposes)
+        select account_id, $4, $5, $2::text::json from counted
+        returning id
+      ), installed as (
+        insert into profile (account_id, content_id)
+        select $1, id from (select id from known union all select id from added) as content
+        returning id
+      ), waiting as (
+        insert into device_profile (device_id, profile_id)
+        select device_id, id from installed, unnest($3::bigint[]) as device_id
+      )
+      select id from installed`,
+    [accountId, text, deviceIds, hashOf(text), bytes, quotas.profiles, quotas.profileBytesTotal],
+  );
+  return rows[0]?.id ?? null;
+}
+
+const hashOf = (text: string) => createHash('sha256').update(text).digest();

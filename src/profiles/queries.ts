@@ -1,6 +1,20 @@
+import { z } from 'zod';
 import type { Sense } from '../contract/configuration.ts';
-import type { Purpose } from '../contract/purpose.ts';
-import type { Sql } from '../db/sql.ts';
+import {
+  awaitingAnswer,
+  neededStates,
+  type ProfileHappening,
+  type ProfileState,
+  profileStates,
+  transitionOf,
+} from '../contract/profile.ts';
+import { Purpose } from '../contract/purpose.ts';
+import { Warnings } from '../contract/warnings.ts';
+import type { Database } from '../db/database.ts';
+import { type Sql, textList } from '../db/sql.ts';
+import { DomainError } from '../errors.ts';
+import { deviceUuid, exampleIds, timestamp, uuidParam } from '../http/schema.ts';
+import { lockUsage } from '../quotas/quotas.ts';
 
 /** How long the account's purposes of these identifiers are, as JSON; what it does not have is left out. */
 export async function listPurposeBytes(
@@ -70,3 +84,141 @@ export async function countOwnEngines(db: Sql, deviceIds: number[]): Promise<num
   );
   return rows[0]?.count ?? 0;
 }
+
+/** What of the account's profiles no device has any more is removed; its usage is locked (`lockUsage`). */
+export async function removeUnused(tx: Sql, accountId: number): Promise<void> {
+  await tx.query(
+    `
+      with used as (
+        select p.content_id
+          from device d
+          join device_profile w on w.device_id = d.id and w.state in ${awaiting}
+          join profile p on p.id = w.profile_id
+         where d.account_id = $1
+         union
+        select p.content_id
+          from device d
+          join device_profile c on c.device_id = d.id and c.state = 'current'
+          join profile p on p.id = c.profile_id
+         where d.account_id = $1
+      ), gone as (
+        delete from profile_content
+         where account_id = $1
+           and not exists (select from used where content_id = profile_content.id)
+        returning bytes
+      )
+      update account_usage
+         set profiles = greatest(0, profiles - (select count(*) from gone)),
+             profile_bytes = greatest(0, profile_bytes - (select coalesce(sum(bytes), 0) from gone))
+       where account_id = $1`,
+    [accountId],
+  );
+}
+
+/** The same for all accounts, one after another. */
+export async function removeUnusedProfiles(db: Database, signal: AbortSignal): Promise<void> {
+  for (const accountId of await listOwners(db)) {
+    if (signal.aborted) return;
+    await db
+      .transaction(async (tx) => {
+        await lockUsage(tx, accountId);
+        await removeUnused(tx, accountId);
+      })
+      .catch(ignoreGone);
+  }
+}
+
+/** The account was deleted meanwhile, with its profiles. */
+function ignoreGone(error: unknown): void {
+  if (!(error instanceof DomainError && error.code === 'unauthenticated')) throw error;
+}
+
+/** Those with something that no device has, as far as can be seen without a lock. */
+async function listOwners(db: Sql): Promise<number[]> {
+  const { rows } = await db.query<{ account_id: number }>(
+    `
+      select distinct c.account_id
+        from profile_content c
+       where not exists (
+         select from profile p
+           join device_profile d on d.profile_id = p.id
+          where p.content_id = c.id and d.state in ${needed})`,
+  );
+  return rows.map(({ account_id }) => account_id);
+}
+
+/** A transition as SQL: whether a row's `state` is one that it leads from, and the state that it leads to. */
+export function transition(happening: ProfileHappening): { from: string; to: string } {
+  const { from, to } = transitionOf(happening);
+  return { from: textList(from), to: `'${to}'` };
+}
+
+/** As SQL: the states of a profile that waits for an answer, and of one that the device needs. */
+export const awaiting = textList(awaitingAnswer);
+export const needed = textList(neededStates);
+
+export type RollOutRow = {
+  uuid: string;
+  state: ProfileState;
+  answer_text: string | null;
+  changed_at: number;
+};
+
+/** How far a profile is on each of its devices; null when the account has no such profile. */
+export async function findRollOut(
+  db: Sql,
+  accountId: number,
+  profileId: string,
+  labels: readonly string[] | null = null,
+): Promise<RollOutRow[] | null> {
+  const { rows } = await db.query<RollOutRow | { [K in keyof RollOutRow]: null }>(
+    `
+      select d.uuid, dp.state, dp.answer_text, dp.changed_at
+        from profile p
+        left join device_profile dp on dp.profile_id = p.id
+        left join device d on d.id = dp.device_id and d.account_id = p.account_id
+                          and ($3::text[] is null or d.labels && $3)
+       where p.id = $2 and p.account_id = $1
+       order by d.id`,
+    [accountId, profileId, labels],
+  );
+  if (rows.length === 0) return null;
+  return rows.filter((row): row is RollOutRow => row.uuid !== null);
+}
+
+export const ProfileParams = z.object({ pId: uuidParam.meta({ example: exampleIds.profile }) });
+
+/** Specification section 4.3: the body of Install device profile. */
+export const ProfileInstall = z
+  .object({
+    deviceAuthUuids: z.array(z.string()).min(1, 'name at least one device').max(20_000),
+    purposeUuids: z.array(z.string()).max(256).default([]),
+    purposes: z.array(Purpose).max(256).default([]),
+  })
+  .refine((body) => body.purposeUuids.length + body.purposes.length > 0, {
+    message: 'give at least one purpose, here or in purposes',
+    path: ['purposeUuids'],
+  });
+export type ProfileInstall = z.infer<typeof ProfileInstall>;
+
+export const InstalledProfile = z.object({
+  timestamp,
+  state: z.literal('pending'),
+  pId: z.guid().meta({ example: exampleIds.profile }),
+  warnings: Warnings,
+});
+
+export const RollOut = z.object({
+  pId: z.guid(),
+  devices: z.array(
+    z
+      .object({
+        deviceAuthUuid: deviceUuid,
+        state: z.enum(profileStates),
+        text: z.string().optional().meta({ description: "The device's words, where it had any." }),
+        ts: timestamp.meta({ description: 'When it came to this state.' }),
+      })
+      .meta({ id: 'RollOutDevice' }),
+  ),
+  timestamp,
+});

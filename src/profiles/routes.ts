@@ -1,16 +1,24 @@
 import type { z } from 'zod';
-import { warnOfNumberForms } from '../contract/warn-of-number-forms.ts';
-import { warnOfUnknown } from '../contract/unknown-members.ts';
-import { joinWarnings, type Warning } from '../contract/warnings.ts';
+import {
+  joinWarnings,
+  type Warning,
+  warnOfNumberForms,
+  warnOfUnknown,
+} from '../contract/warnings.ts';
 import { DomainError } from '../errors.ts';
-import { labelsOf } from '../http/rights.ts';
+import { labelsOf } from '../http/router.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
-import { createInTurn } from '../quotas/in-turn.ts';
+import { createInTurn } from '../quotas/quotas.ts';
 import { type InstallDeps, installProfile } from './install.ts';
-import { findRollOut } from './roll-out.ts';
+import {
+  findRollOut,
+  InstalledProfile,
+  ProfileInstall,
+  ProfileParams,
+  RollOut,
+} from './queries.ts';
 import { exampleIds } from '../http/schema.ts';
-import { InstalledProfile, ProfileInstall, ProfileParams, RollOut } from './schema.ts';
 
 /** Specification section 4.3, Install device profile; and how far a profile's roll-out is. */
 export function profileRoutes(deps: InstallDeps): Route[] {

@@ -1,34 +1,31 @@
-import { Purpose } from '../contract/purpose.ts';
-import { checkPurposeSizes } from '../contract/sizes.ts';
+import { z } from 'zod';
+import { checkPurposeSizes, Purpose } from '../contract/purpose.ts';
+import {
+  joinWarnings,
+  type Warning,
+  Warnings,
+  warnOfActions,
+  warnOfNumberForms,
+  warnOfUnknown,
+} from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
+import { listWarningsInTurns, warnOfPolygons } from '../engine/warnings.ts';
 import { DomainError } from '../errors.ts';
 import { stream } from '../http/answer.ts';
-import { begin } from '../http/begin.ts';
+import { begin } from '../http/errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { MessageResponse } from '../http/schema.ts';
-import { createInTurn } from '../quotas/in-turn.ts';
-import type { LimitsOf } from '../quotas/overrides.ts';
-import { refuseOversized } from '../quotas/refuse.ts';
+import { exampleIds, MessageResponse, timestamp, uuidParam } from '../http/schema.ts';
+import { nextTurn } from '../lib/event-loop.ts';
+import {
+  createInTurn,
+  limitOf,
+  type LimitsOf,
+  lockUsage,
+  refuseOversized,
+  storeWithin,
+} from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
-import { storeWithin } from '../quotas/store-within.ts';
-import { writePurposeList } from './list-purposes.ts';
-import {
-  deletePurpose,
-  findGrowth,
-  findPurpose,
-  insertPurpose,
-  toText,
-  updatePurpose,
-} from './queries.ts';
-import {
-  examplePurpose,
-  PurposeList,
-  PurposeParams,
-  RegisteredPurpose,
-  UpdatedPurpose,
-} from './schema.ts';
-import { warnOf, type WarnOfNumbers, warnOfPurpose } from './warn.ts';
 
 export type PurposeRouteDeps = {
   db: Database;
@@ -176,4 +173,238 @@ function remove({ db }: PurposeRouteDeps): Route {
       return { timestamp: request.now(), message: 'The purpose was deleted.' };
     },
   });
+}
+
+export const PurposeParams = z.object({
+  purposeUuid: uuidParam.meta({ example: exampleIds.purpose }),
+});
+
+/** Specification section 4.5: the answer of Register New Purpose. */
+export const RegisteredPurpose = z.object({
+  purposeUuid: z.guid().meta({ example: exampleIds.purpose }),
+  timestamp,
+  warnings: Warnings,
+});
+
+export const UpdatedPurpose = z.object({ timestamp, warnings: Warnings });
+
+/** Names and identifiers are in the same order; a purpose without a name has an empty one. */
+export const PurposeList = z.object({
+  purposeUuids: z.array(z.guid()),
+  purposeNames: z.array(z.string()),
+  timestamp,
+});
+
+/** For the reference: an alarm while it is too warm, of which nobody is told. */
+export const examplePurpose: z.input<typeof Purpose> = {
+  puId: 1,
+  name: 'Cold room',
+  initStId: 1,
+  states: [
+    {
+      stId: 1,
+      name: 'Watched',
+      events: [
+        {
+          evId: 1,
+          name: 'Too warm',
+          eventLog: true,
+          actions: { alarm: true },
+          causes: [{ sId: '0x01', threshold: { forMs: 60_000 }, thresholds: { isGt: 8 } }],
+        },
+      ],
+    },
+  ],
+};
+
+/** Of telephone numbers that no SMS will be sent to. */
+export type WarnOfNumbers = (purposes: Purpose[], pathOf: () => string) => Warning[];
+
+const pathOf = () => '';
+
+/** What is refused where the caller is strict. */
+export function warnOf(schema: z.ZodType, sent: unknown, purpose?: Purpose): Warning[] {
+  const ofNumbers = purpose ? warnOfNumberForms([purpose], pathOf) : [];
+  return joinWarnings(warnOfUnknown(schema, sent), ofNumbers);
+}
+
+/**
+ * All warnings of a purpose. A gotoPuId may mean a purpose that it will be installed with: only its own are looked at here.
+ */
+export async function warnOfPurpose(
+  purpose: Purpose,
+  before: Warning[],
+  warnOfNumbers: WarnOfNumbers,
+): Promise<Warning[]> {
+  const warnings = await listWarningsInTurns([purpose], undefined, pathOf, nextTurn);
+  const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf([purpose], pathOf));
+  return joinWarnings(before, warnings, ...ofParts, warnOfNumbers([purpose], pathOf));
+}
+
+type PurposeQuotas = Pick<QuotaSettings, 'purposes' | 'purposeBytes'>;
+
+/** A purpose as it is kept. */
+export type PurposeText = { name: string; body: string; bytes: number };
+
+export function toText(purpose: Purpose): PurposeText {
+  const body = JSON.stringify(purpose);
+  return { name: nameOf(purpose), body, bytes: Buffer.byteLength(body) };
+}
+
+/** The new purpose's identifier; null beyond a quota, and where the account is gone. */
+export async function insertPurpose(
+  db: Sql,
+  accountId: number,
+  { name, body, bytes }: PurposeText,
+  quotas: PurposeQuotas,
+): Promise<string | null> {
+  const { rows } = await db.query<{ id: string }>(
+    `
+      with allowed as (
+        select ${limitOf('$1', 'purposes', '$5')} as purposes,
+               ${limitOf('$1', 'purposeBytes', '$6')} as bytes
+      ), counted as (
+        insert into account_usage as u (account_id, purposes, purpose_bytes)
+        select account.id, 1, $4::bigint
+          from account, allowed
+         where account.id = $1 and account.removed_at is null and $4::bigint <= allowed.bytes
+        on conflict (account_id) do update
+           set purposes = u.purposes + 1, purpose_bytes = u.purpose_bytes + excluded.purpose_bytes
+         where not u.is_closed and u.purposes < (select purposes from allowed)
+           and u.purpose_bytes + excluded.purpose_bytes <= (select bytes from allowed)
+        returning account_id
+      )
+      insert into purpose (account_id, name, body, bytes)
+      select account_id, $2, $3::text::json, $4 from counted
+      returning id`,
+    [accountId, name, body, bytes, quotas.purposes, quotas.purposeBytes],
+  );
+  return rows[0]?.id ?? null;
+}
+
+/** Null when the account has no such purpose. */
+export async function findPurpose(
+  db: Sql,
+  accountId: number,
+  purposeId: string,
+): Promise<Purpose | null> {
+  const { rows } = await db.query<{ body: Purpose }>(
+    'select body from purpose where id = $2 and account_id = $1',
+    [accountId, purposeId],
+  );
+  return rows[0]?.body ?? null;
+}
+
+/** How much longer it would become; null when the account has no such purpose. */
+export async function findGrowth(
+  db: Sql,
+  accountId: number,
+  purposeId: string,
+  { bytes }: PurposeText,
+): Promise<number | null> {
+  const { rows } = await db.query<{ growth: number }>(
+    'select $3::integer - bytes as growth from purpose where id = $2 and account_id = $1',
+    [accountId, purposeId, bytes],
+  );
+  return rows[0]?.growth ?? null;
+}
+
+/** False where it is not there, or would grow beyond the quota; one that does not grow is within it. */
+export async function updatePurpose(
+  db: Database,
+  accountId: number,
+  purposeId: string,
+  { name, body, bytes }: PurposeText,
+  { purposeBytes }: PurposeQuotas,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    await lockUsage(tx, accountId);
+    const { rowCount } = await tx.query(
+      `
+        with counted as (
+          update account_usage u
+             set purpose_bytes = u.purpose_bytes + $5 - p.bytes
+            from purpose p
+           where u.account_id = $1 and p.id = $2 and p.account_id = $1
+             and ($5 <= p.bytes
+                  or u.purpose_bytes + $5 - p.bytes <= ${limitOf('$1', 'purposeBytes', '$6')})
+          returning u.account_id
+        )
+        update purpose p
+           set name = $3, body = $4::text::json, bytes = $5
+          from counted
+         where p.id = $2 and p.account_id = counted.account_id`,
+      [accountId, purposeId, name, body, bytes, purposeBytes],
+    );
+    return rowCount === 1;
+  });
+}
+
+/** False when the account has no such purpose. Installed profiles keep their copy. */
+export async function deletePurpose(
+  db: Database,
+  accountId: number,
+  purposeId: string,
+): Promise<boolean> {
+  return db.transaction(async (tx) => {
+    await lockUsage(tx, accountId);
+    const { rowCount } = await tx.query('delete from purpose where id = $2 and account_id = $1', [
+      accountId,
+      purposeId,
+    ]);
+    return rowCount === 1;
+  });
+}
+
+/** PostgreSQL's text holds every character but NUL. */
+const nameOf = ({ name }: Purpose) => (name ?? '').replaceAll('\0', '\uFFFD');
+
+/** What is in memory at once: so many names, or as many as have so many bytes. */
+const pageNames = 1_000;
+const pageBytes = 1_048_576;
+
+/** The answer of Get Purposes, specification section 4.5, written as it is read. */
+export async function* writePurposeList(
+  db: Sql,
+  accountId: number,
+  timestamp: number,
+): AsyncGenerator<string> {
+  const ids = await listPurposeIds(db, accountId);
+  yield `{"purposeUuids":${JSON.stringify(ids)},"purposeNames":[`;
+  for (let from = 0; from < ids.length;) {
+    const names = await listNames(db, accountId, ids.slice(from, from + pageNames));
+    yield (from === 0 ? '' : ',') + JSON.stringify(names).slice(1, -1);
+    from += names.length;
+  }
+  yield `],"timestamp":${timestamp}}`;
+}
+
+/** In the order of their registration. */
+async function listPurposeIds(db: Sql, accountId: number): Promise<string[]> {
+  const { rows } = await db.query<{ id: string }>(
+    'select id from purpose where account_id = $1 order by created_at, id',
+    [accountId],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/**
+ * The names of the first of these, as many as begin within the page's bytes: one at least. One that is
+ * removed meanwhile has an empty name, so that the others stay in their places.
+ */
+async function listNames(db: Sql, accountId: number, purposeIds: string[]): Promise<string[]> {
+  const { rows } = await db.query<{ name: string }>(
+    `
+      select coalesce(name, '') as name
+        from (
+          select p.name, wanted.place,
+                 sum(coalesce(octet_length(p.name), 0)) over (order by wanted.place)
+                   - coalesce(octet_length(p.name), 0) as before
+            from unnest($2::uuid[]) with ordinality as wanted (id, place)
+            left join purpose p on p.id = wanted.id and p.account_id = $1) named
+       where before < ${pageBytes}
+       order by place`,
+    [accountId, purposeIds],
+  );
+  return rows.map(({ name }) => name);
 }

@@ -1,7 +1,7 @@
 import { insertEntries } from '../audit/audit.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import { listStoredBytes, type CountRetention } from './activity-queries.ts';
+import { type CountRetention, listStoredBytes } from './activity.ts';
 import { today } from './quotas.ts';
 import type { QuotaName, QuotaSettings } from './settings.ts';
 

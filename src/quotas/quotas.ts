@@ -1,7 +1,7 @@
 import { stateOf, states } from '../db/errors.ts';
 import type { Sql } from '../db/sql.ts';
-import { DomainError } from '../errors.ts';
-import type { QuotaName } from './settings.ts';
+import { DomainError, type Problem } from '../errors.ts';
+import type { QuotaName, QuotaSettings } from './settings.ts';
 
 /** A quota's limit for one account, as SQL: its own, or else the configuration's (`otherwise`). */
 export function limitOf(account: string, quota: QuotaName, otherwise: string): string {
@@ -127,4 +127,170 @@ export async function removeOverride(sql: Sql, accountId: number, quota: QuotaNa
     accountId,
     quota,
   ]);
+}
+
+export type Exceeded = { quota: QuotaName; limit: number; used: number };
+
+/** What is refused because the account would have more than its quota of something. */
+export function quotaExceeded({ quota, limit, used }: Exceeded): DomainError {
+  const message = `This goes beyond the quota ${quota}: ${used} of ${limit} are in use.`;
+  return new DomainError('quota-exceeded', message, { exceeded: { quota, limit, used } });
+}
+
+/** Runs work of one account when it is its turn; that of others goes on beside it. */
+export type InTurn = <T>(accountId: number, work: () => Promise<T>) => Promise<T>;
+
+type Queue = { running: number; waiting: (() => void)[] };
+
+/**
+ * What adds to an account waits for the account's row in the database. It waits here instead, where it
+ * holds no connection that others need: `parallel` at a time may, so that the row is never left alone.
+ */
+export function createInTurn(parallel: number): InTurn {
+  const queues = new Map<number, Queue>();
+
+  async function enter(accountId: number): Promise<Queue> {
+    const queue = queues.get(accountId) ?? { running: 0, waiting: [] };
+    queues.set(accountId, queue);
+    if (queue.running < parallel) queue.running += 1;
+    else await new Promise<void>((resolve) => queue.waiting.push(resolve));
+    return queue;
+  }
+
+  function leave(accountId: number, queue: Queue): void {
+    const next = queue.waiting.shift();
+    // Whoever is next takes the place as it is.
+    if (next) next();
+    else if ((queue.running -= 1) === 0) queues.delete(accountId);
+  }
+
+  return async (accountId, work) => {
+    const queue = await enter(accountId);
+    try {
+      return await work();
+    } finally {
+      leave(accountId, queue);
+    }
+  };
+}
+
+/** The quotas of an account: the configuration's, but for those that are its own. */
+export type LimitsOf = (accountId: number) => QuotaSettings;
+
+/** One of them. */
+export type LimitOf = (accountId: number) => number | Promise<number>;
+
+export type QuotaOverrides = {
+  limitsOf: LimitsOf;
+  /** The quota `loginsPerAccount` of the account with this (normal) address: known before the account is. */
+  loginsOf: (email: string) => number;
+  close(): Promise<void>;
+};
+
+export type OverrideOptions = {
+  db: Sql;
+  quotas: QuotaSettings;
+  /** How soon an operator's change is known here. */
+  intervalMs?: number;
+  onError: (error: unknown) => void;
+};
+
+/**
+ * Remembers which accounts have quotas of their own, for what is asked with every request and message.
+ * They are an operator's exceptions: few enough to be read all at once.
+ */
+export async function startOverrides(options: OverrideOptions): Promise<QuotaOverrides> {
+  const { db, quotas, intervalMs = 5_000, onError } = options;
+  let own = new Map<number, QuotaSettings>();
+  let logins = new Map<string, number>();
+  const read = async () => {
+    const overrides = await listOverrides(db);
+    own = new Map(overrides.map(({ accountId, its }) => [accountId, { ...quotas, ...its }]));
+    logins = new Map(
+      overrides.flatMap(({ email, its: { loginsPerAccount: limit } }) =>
+        limit === undefined ? [] : [[email, limit]],
+      ),
+    );
+  };
+  await read();
+  let reading = Promise.resolve();
+  const timer = setInterval(() => void (reading = reading.then(read).catch(onError)), intervalMs);
+  timer.unref();
+  return {
+    limitsOf: (accountId) => own.get(accountId) ?? quotas,
+    loginsOf: (email) => logins.get(email) ?? quotas.loginsPerAccount,
+    async close() {
+      clearInterval(timer);
+      await reading;
+    },
+  };
+}
+
+// A large array of rubbish must not be answered with a larger one.
+const maxProblems = 100;
+
+/** Throws `invalid-input` with what is larger than it may be, if anything is. */
+export function refuseOversized(problems: Problem[]): void {
+  if (problems.length === 0) return;
+  const message = 'The request has something larger than it may be.';
+  throw new DomainError('invalid-input', message, { problems: problems.slice(0, maxProblems) });
+}
+
+export type Within = {
+  accountId: number;
+  quotas: QuotaSettings;
+  /** What it adds to which quotas. */
+  adding: Partial<Record<QuotaName, number>>;
+};
+
+// Room that others took, and gave back, between a refusal and the look at why.
+const maxAttempts = 5;
+
+/**
+ * Runs a statement that stores something only within the account's quotas, and gives null where it did
+ * not. Then it says why not: `quota-exceeded`, or `unauthenticated` where the account is gone.
+ */
+export async function storeWithin<T>(
+  sql: Sql,
+  { accountId, quotas, adding }: Within,
+  store: () => Promise<T | null>,
+): Promise<T> {
+  for (let attempt = 1; attempt <= maxAttempts; attempt += 1) {
+    const stored = await store().catch(throwGone);
+    if (stored !== null) return stored;
+    const refusal = await findRefusal(sql, { accountId, quotas, adding });
+    if (refusal) throw refusal;
+  }
+  throw new DomainError(
+    'unavailable',
+    'Other requests use up and free the last of a quota at this moment: try again later.',
+  );
+}
+
+/** Throws what speaks against it, for whoever has the account's usage locked: before anything is stored. */
+export async function refuseBeyond(sql: Sql, within: Within): Promise<void> {
+  const refusal = await findRefusal(sql, within);
+  if (refusal) throw refusal;
+}
+
+/** Why something was not stored, for whoever has the account's usage locked. */
+export async function explainRefusal(sql: Sql, within: Within): Promise<DomainError> {
+  const refusal = await findRefusal(sql, within);
+  return refusal ?? new DomainError('unavailable', 'Nothing was stored, and no quota says why.');
+}
+
+/** Null where it would be within all quotas by now. */
+async function findRefusal(
+  sql: Sql,
+  { accountId, quotas, adding }: Within,
+): Promise<DomainError | null> {
+  const usage = await findUsage(sql, accountId);
+  if (!usage) return accountGone();
+  for (const [name, more] of Object.entries(adding)) {
+    const quota = name as QuotaName;
+    const limit = usage.overrides[quota] ?? quotas[quota];
+    const used = usage.used[quota] ?? 0;
+    if (used + more > limit) return quotaExceeded({ quota, limit, used });
+  }
+  return null;
 }

@@ -1,8 +1,12 @@
+import { z } from 'zod';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { listUsage, type UsageSources } from './list-usage.ts';
-import { UsageList } from './schema.ts';
+import { timestamp } from '../http/schema.ts';
+import { type CountRetention, findActivity } from './activity.ts';
+import { levelOf } from './near.ts';
+import { findUsage, type Usage } from './quotas.ts';
+import { type QuotaName, quotaNames, type QuotaSettings } from './settings.ts';
 
 export type QuotaRouteDeps = UsageSources & { db: Sql };
 
@@ -25,4 +29,55 @@ export function quotaRoutes({ db, ...sources }: QuotaRouteDeps): Route[] {
       },
     }),
   ];
+}
+
+/** The answer of GET /v2/accounts/usage. */
+export const UsageList = z.object({
+  usage: z.array(
+    z
+      .object({
+        quota: z.string().meta({ description: 'As in refusals.', example: 'devices' }),
+        limit: z.int(),
+        used: z.int().nullable().meta({
+          description:
+            'Null for the size of one thing, and for what each process counts for itself.',
+        }),
+        level: z.enum(['near', 'used-up']).optional().meta({
+          description: 'near: 80 % are in use. used-up: all of it is. Absent below.',
+        }),
+      })
+      .meta({ id: 'QuotaUsage' }),
+  ),
+  timestamp,
+});
+export type UsageList = z.infer<typeof UsageList>;
+
+export type UsageSources = {
+  quotas: QuotaSettings;
+  retention: CountRetention;
+  /** What others count. */
+  counters?: Partial<Record<QuotaName, (accountId: number) => Promise<number>>>;
+};
+
+/** Each quota with its limit for the account and what of it is in use; null when the account is gone. */
+export async function listUsage(
+  sql: Sql,
+  { quotas, retention, counters = {} }: UsageSources,
+  accountId: number,
+): Promise<UsageList['usage'] | null> {
+  const usage = await findUsage(sql, accountId);
+  if (!usage) return null;
+  const activity = await findActivity(sql, accountId, retention);
+  const counted = await Promise.all(
+    Object.entries(counters).map(
+      async ([quota, count]) => [quota, await count(accountId)] as const,
+    ),
+  );
+  const used: Usage['used'] = { ...usage.used, ...activity, ...Object.fromEntries(counted) };
+  return quotaNames.map((quota) => {
+    const limit = usage.overrides[quota] ?? quotas[quota];
+    const ofIt = used[quota] ?? null;
+    const level = levelOf(ofIt, limit);
+    return { quota, limit, used: ofIt, ...(level === null ? {} : { level }) };
+  });
 }

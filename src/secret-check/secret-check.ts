@@ -1,6 +1,244 @@
-import { secretFileIn } from '../config/secret.ts';
-import type { Examined, SecretConfig } from './examine.ts';
-import type { Dependents } from './queries.ts';
+import type { Config } from '../config/config.ts';
+import { deriveSecretCheck, secretIdOf } from '../config/keys.ts';
+import { findOwnSecret, readOrMakeSecret, secretFileIn } from '../config/secret.ts';
+import type { Database } from '../db/database.ts';
+import type { Sql } from '../db/sql.ts';
+import type { Log } from '../log/logger.ts';
+import { StartError } from '../start-error.ts';
+
+export type SecretLog = Pick<Log, 'info' | 'warn'>;
+
+/**
+ * The secret that this process uses: the one found, when the database knows it or nothing in the
+ * database depends on another one; a new one for the data directory where none exists and none is needed.
+ * Its check value is stored before anything is derived from it. Throws a StartError that says what to
+ * restore. Processes that start at the same time run this one after another.
+ */
+export async function settleSecret(
+  db: Database,
+  config: SecretConfig,
+  log: SecretLog,
+): Promise<string> {
+  const { secret, examined, next } = await db.transaction(async (tx) => {
+    await lockChecks(tx);
+    const examined = await examineSecret(tx, config);
+    if (!examined.isAllowed) throw new StartError(describeRefusal(examined, config));
+    const secret = examined.secret ?? (await readOrMakeSecret(config.dataDir));
+    const next = nextChecks(examined.checks, deriveSecretCheck(secret), examined.previous);
+    if (next.join() !== examined.checks.join()) await replaceChecks(tx, next);
+    // A database of 0.1.0: its devices have tokens of the secret that it is noted with, the older one of two.
+    const [oldest] = next.slice(-1);
+    if (examined.checks.length === 0 && oldest) await noteUnknown(tx, secretIdOf(oldest));
+    return { secret, examined, next };
+  });
+  tell(log, config.secretPlace, examined, next);
+  return secret;
+}
+
+function tell(log: SecretLog, place: string, examined: Examined, next: string[]): void {
+  const { checks, dependents } = examined;
+  if (!examined.isKnown && checks.length > 0)
+    log.warn(
+      { event: 'secret.replaced' },
+      `${place}: another secret than before is taken, as there is no device and no session. Processes that run with the one before must be restarted.`,
+    );
+  else if (dependents !== null && dependents.devices + dependents.sessions > 0)
+    log.info(
+      { event: 'secret.noted' },
+      `${place}: noted as this database's secret; from now on another one is refused.`,
+    );
+  else if (checks.length > 0 && next[0] !== checks[0])
+    log.info(
+      { event: 'secret.noted' },
+      `${place}: noted as the newer secret; the one before is still accepted.`,
+    );
+  else if (next.length < checks.length)
+    log.info(
+      { event: 'secret.noted' },
+      `${place}: the newest secret came without SECRET_PREVIOUS; the one before is ended.`,
+    );
+}
+
+/** What depends on the secret. `sessions`: those in the database, not those in Redis. */
+export type Dependents = { devices: number; sessions: number };
+
+/** Until the transaction ends no other process stores a check value; reading is not blocked. */
+export async function lockChecks(sql: Sql): Promise<void> {
+  await sql.query('lock table secret_check in exclusive mode');
+}
+
+/** Newest first. */
+export async function listChecks(sql: Sql): Promise<string[]> {
+  const { rows } = await sql.query<{ value: string }>(`
+    select value
+    from secret_check
+    order by place, value
+  `);
+  return rows.map(({ value }) => value);
+}
+
+/** Stores exactly these, newest first; others are removed. */
+export async function replaceChecks(sql: Sql, checks: string[]): Promise<void> {
+  await sql.query(
+    `
+      delete from secret_check
+      where value <> all ($1::text[])
+    `,
+    [checks],
+  );
+  await sql.query(
+    `
+      insert into secret_check (value, place)
+      select value, place
+      from unnest($1::text[]) with ordinality as noted (value, place)
+      on conflict (value) do update set place = excluded.place
+    `,
+    [checks],
+  );
+}
+
+export async function countDependents(sql: Sql): Promise<Dependents> {
+  const { rows } = await sql.query<Dependents>(`
+    select
+      (select count(*) from device) as devices,
+      (select count(*) from session where expires_at > now()) as sessions
+  `);
+  return rows[0] ?? { devices: 0, sessions: 0 };
+}
+
+/**
+ * How many devices have not shown a token of another secret than these check values yet: their token is of one of
+ * them, or nobody knows. Reads all devices.
+ */
+export async function countTokensOf(sql: Sql, checks: string[]): Promise<number> {
+  if (checks.length === 0) return 0;
+  const { rows } = await sql.query<{ count: number }>(
+    `
+      select count(*) as count
+      from device
+      where token_secret = any($1::text[]) and account_id is not null
+    `,
+    [[unknownSecret, ...checks.map(secretIdOf)]],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** Devices of which nobody knows the secret have that one of now on. */
+export async function noteUnknown(sql: Sql, secretId: string): Promise<void> {
+  await sql.query('update device set token_secret = $1 where token_secret = $2', [
+    secretId,
+    unknownSecret,
+  ]);
+}
+
+/** `device.token_secret` of a device that was registered before the database knew any secret. */
+const unknownSecret = '';
+/** That of a device whose secret was given up: it names none. */
+export const givenUp = '-';
+
+export async function deleteAllSessions(sql: Sql): Promise<void> {
+  await sql.query('delete from session');
+}
+
+/** Where a process has its secret from. */
+export type SecretConfig = Pick<Config, 'secret' | 'secretPlace' | 'previousSecret' | 'dataDir'>;
+
+/** Which secret was found, and whether the database knows it. */
+export type Examined = GivenChecks & {
+  /** null: neither the environment nor the data directory has one. */
+  secret: string | null;
+  /** The database's check values, newest first. */
+  checks: string[];
+  isKnown: boolean;
+  isAllowed: boolean;
+  /** Another one was given, and that of the data directory is the database's. */
+  isOwnKnown: boolean;
+  /** null where it was not counted: the secret is known. */
+  dependents: Dependents | null;
+  /** Devices that would be shut out, as this start ends a change of the secret and they have no new token yet. */
+  left: number;
+};
+
+/** Looks at the secret and at the database; makes and changes nothing. Throws a StartError. */
+export async function examineSecret(sql: Sql, config: SecretConfig): Promise<Examined> {
+  const secret = config.secret ?? (await findOwnSecret(config.dataDir));
+  const current = secret === null ? null : deriveSecretCheck(secret);
+  const previous = config.previousSecret === null ? null : deriveSecretCheck(config.previousSecret);
+  const given = { current, previous };
+  const checks = await listChecks(sql);
+  if (isKnown(checks, given)) {
+    const left = await countTokensOf(sql, endedChecks(checks, given));
+    return {
+      ...given,
+      secret,
+      checks,
+      isKnown: true,
+      isAllowed: left === 0,
+      isOwnKnown: false,
+      dependents: null,
+      left,
+    };
+  }
+  // This counts all devices, which is slow where there are many: not at every start.
+  const dependents = await countDependents(sql);
+  const isInUse = dependents.devices + dependents.sessions > 0;
+  const allowed = isAllowed(checks, given, isInUse);
+  const isOwnKnown = !allowed && checks.includes(await findOwnCheck(config));
+  const found = { ...given, secret, checks, isOwnKnown, dependents };
+  return { ...found, isKnown: false, isAllowed: allowed, left: 0 };
+}
+
+/** Of a secret that lies there unused; empty where none does, or it cannot be read. */
+async function findOwnCheck({ secret, dataDir }: SecretConfig): Promise<string> {
+  const own = secret === null ? null : await findOwnSecret(dataDir).catch(() => null);
+  return own === null ? '' : deriveSecretCheck(own);
+}
+
+/** Check values of what a process was given; null where there is none. */
+export type GivenChecks = { current: string | null; previous: string | null };
+
+/** Whether the database knows one of them: beside a known previous secret, a new one is accepted. */
+export function isKnown(checks: string[], { current, previous }: GivenChecks): boolean {
+  return [current, previous].some((check) => check !== null && checks.includes(check));
+}
+
+/**
+ * Whether a process may start with them. Where nothing depends on a secret, any will do. A database of
+ * a version that stored no check value accepts a given secret, never one that would have to be made.
+ */
+export function isAllowed(checks: string[], given: GivenChecks, isInUse: boolean): boolean {
+  if (!isInUse || isKnown(checks, given)) return true;
+  return checks.length === 0 && given.current !== null;
+}
+
+/**
+ * The check values that a start would end although the database keeps them: those of a change that it finishes, as its
+ * secret is the newest and comes without SECRET_PREVIOUS.
+ */
+export function endedChecks(checks: string[], { current, previous }: GivenChecks): string[] {
+  if (current === null) return [];
+  const kept = nextChecks(checks, current, previous);
+  return checks.includes(current) ? checks.filter((check) => !kept.includes(check)) : [];
+}
+
+/**
+ * The check values that the database is to keep for a process that was allowed, newest first. The one
+ * before the newest stays for as long as some process still starts with SECRET_PREVIOUS; the first
+ * that starts with the newest alone ends the change.
+ */
+export function nextChecks(checks: string[], current: string, previous: string | null): string[] {
+  const [newest] = checks;
+  if (previous === null || previous === current) {
+    if (newest === current || !checks.includes(current)) return [current];
+    // This process still has the older secret: it must not end the newer one.
+    return checks;
+  }
+  if (!isKnown(checks, { current, previous })) return [current, previous];
+  // SECRET_PREVIOUS is the newest: the change is being undone. Otherwise a known secret keeps its place,
+  // and an unknown previous one (its change has ended, or has not begun) is not added.
+  if (checks.includes(current) && newest !== previous) return checks;
+  return [current, ...checks.filter((check) => check !== current)];
+}
 
 /** Where the secret was looked for, what is wrong, what to restore, and the command to accept another one. */
 export function describeRefusal(
@@ -57,4 +295,32 @@ function howToRestore({ secret, secretPlace }: Pick<SecretConfig, 'secret' | 'se
 
 export function count(number: number, noun: string): string {
   return `${number.toLocaleString('en')} ${noun}${number === 1 ? '' : 's'}`;
+}
+
+/**
+ * Ends a change of the secret although devices have no new token: the secret that is found is the only one from now
+ * on. Sessions of it go on; those of the one before can be read by nobody any more.
+ */
+export async function endChange(db: Database, current: string): Promise<void> {
+  await db.transaction(async (tx) => {
+    await lockChecks(tx);
+    await replaceChecks(tx, [current]);
+    await noteUnknown(tx, givenUp);
+  });
+}
+
+/**
+ * Takes the secret that is found, or makes one for the data directory, as the only one, whatever the
+ * database knew before; ends the sessions that are in the database. Says whether it was made.
+ */
+export async function acceptSecret(db: Database, config: SecretConfig): Promise<{ made: boolean }> {
+  return db.transaction(async (tx) => {
+    await lockChecks(tx);
+    const found = config.secret ?? (await findOwnSecret(config.dataDir));
+    const secret = found ?? (await readOrMakeSecret(config.dataDir));
+    await replaceChecks(tx, [deriveSecretCheck(secret)]);
+    await noteUnknown(tx, givenUp);
+    await deleteAllSessions(tx);
+    return { made: found === null };
+  });
 }

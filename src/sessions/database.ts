@@ -1,18 +1,14 @@
 import type { Database } from '../db/database.ts';
+import { type Sql, unseenArray } from '../db/sql.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import {
-  deleteExpiredSessions,
-  deleteSession,
-  deleteSessions,
-  findSuccessor,
-  insertSession,
-  listSessions,
-  loadSessions,
-  makeRoom,
-  replaceRefreshHash,
-  slideSession,
-} from './queries.ts';
-import type { SessionStore } from './store.ts';
+  againMs,
+  aheadMs,
+  type RotateTo,
+  type Session,
+  type SessionKind,
+  type SessionStore,
+} from './store.ts';
 
 export type DatabaseSessionOptions = {
   /** How often what ran out is deleted. */
@@ -60,5 +56,192 @@ export function startDatabaseSessions(
     async close() {
       clearInterval(sweep);
     },
+  };
+}
+
+type Row = {
+  id: string;
+  account_id: number;
+  account_uuid: string;
+  kind: SessionKind;
+  created_at: number;
+  used_at: number;
+  expires_at: number;
+};
+
+/**
+ * Ends what is beyond `room` sessions of the account, and gives their identifiers: first those never
+ * used since their login, then the least recently used. The lock on the account makes the count exact:
+ * another login waits until this transaction has added its session.
+ */
+export async function makeRoom(
+  tx: Sql,
+  { accountId, createdTs }: Session,
+  room: number,
+): Promise<string[]> {
+  await tx.query('select from account where id = $1 for no key update', [accountId]);
+  const { rows } = await tx.query<{ id: string }>(
+    `
+      delete from session
+      where id in (
+        select id
+        from session
+        where account_id = $1 and expires_at > ms_to_timestamp($2)
+        order by used_at > created_at and created_at <= ms_to_timestamp($2 + ${aheadMs}) desc,
+          used_at desc, id desc
+        offset $3
+      )
+      returning id
+    `,
+    [accountId, createdTs, room],
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** Inserts nothing for an account that was deleted meanwhile. */
+export async function insertSession(
+  sql: Sql,
+  session: Session,
+  refreshHash: string | null,
+): Promise<void> {
+  await sql.query(
+    `
+      insert into session (id, account_id, kind, created_at, used_at, expires_at, refresh_hash)
+      select $1, id, $3, ms_to_timestamp($4), ms_to_timestamp($5), ms_to_timestamp($6), $7
+      from account
+      where id = $2 and removed_at is null
+    `,
+    [
+      session.sessionId,
+      session.accountId,
+      session.kind,
+      session.createdTs,
+      session.lastUsedTs,
+      session.expiresTs,
+      refreshHash,
+    ],
+  );
+}
+
+/** Those of the sessions that exist, by identifier; whether they have expired is the caller's to decide. */
+export async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string, Session>> {
+  const { rows } = await sql.query<Row>({
+    // Prepared once per connection: every authenticated request runs it.
+    name: 'load-sessions',
+    text: `
+      select session.id, session.account_id, account.uuid as account_uuid, session.kind,
+        session.created_at, session.used_at, session.expires_at
+      from session
+      join account on account.id = session.account_id and account.removed_at is null
+      where session.id = any (${unseenArray('$1', 'uuid')})
+    `,
+    values: [ids],
+  });
+  return new Map(rows.map((row) => [row.id, toSession(row)]));
+}
+
+/** Never inserts, so that a revoked session stays revoked; nor does it undo a later use. */
+export async function slideSession(sql: Sql, session: Session): Promise<void> {
+  await sql.query(
+    `
+      update session
+      set used_at = ms_to_timestamp($2), expires_at = ms_to_timestamp($3)
+      where id = $1
+        and (used_at < ms_to_timestamp($2) or used_at > ms_to_timestamp($2 + ${aheadMs}))
+    `,
+    [session.sessionId, session.lastUsedTs, session.expiresTs],
+  );
+}
+
+/** False when the old token is not the session's current one. The row lock makes it atomic. */
+export async function replaceRefreshHash(
+  sql: Sql,
+  session: Session,
+  { oldHash, newHash, successor }: RotateTo,
+): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    `
+      update session
+      set refresh_hash = $3, used_at = ms_to_timestamp($4), expires_at = ms_to_timestamp($5),
+        previous_hash = $2, rotated_at = ms_to_timestamp($4), successor = $6
+      where id = $1 and refresh_hash = $2
+    `,
+    [session.sessionId, oldHash, newHash, session.lastUsedTs, session.expiresTs, successor],
+  );
+  return rowCount === 1;
+}
+
+/** What the token before the current one gives again; null for another, and later than `againMs`. */
+export async function findSuccessor(
+  sql: Sql,
+  { sessionId, lastUsedTs: nowTs }: Session,
+  oldHash: string,
+): Promise<string | null> {
+  const { rows } = await sql.query<{ successor: string }>(
+    `
+      select successor
+      from session
+      where id = $1 and previous_hash = $2 and rotated_at > ms_to_timestamp($3)
+    `,
+    [sessionId, oldHash, nowTs - againMs],
+  );
+  return rows[0]?.successor ?? null;
+}
+
+export async function listSessions(sql: Sql, accountId: number, nowTs: number): Promise<Session[]> {
+  const { rows } = await sql.query<Row>(
+    `
+      select session.id, session.account_id, account.uuid as account_uuid, session.kind,
+        session.created_at, session.used_at, session.expires_at
+      from session
+      join account on account.id = session.account_id and account.removed_at is null
+      where session.account_id = $1 and session.expires_at > ms_to_timestamp($2)
+      order by session.created_at desc, session.id
+    `,
+    [accountId, nowTs],
+  );
+  return rows.map(toSession);
+}
+
+export async function deleteSession(sql: Sql, accountId: number, id: string): Promise<boolean> {
+  const { rowCount } = await sql.query(
+    `
+      delete from session
+      where account_id = $1 and id = $2
+    `,
+    [accountId, id],
+  );
+  return rowCount === 1;
+}
+
+export async function deleteSessions(sql: Sql, accountId: number): Promise<void> {
+  await sql.query(
+    `
+      delete from session
+      where account_id = $1
+    `,
+    [accountId],
+  );
+}
+
+export async function deleteExpiredSessions(sql: Sql, nowTs: number): Promise<void> {
+  await sql.query(
+    `
+      delete from session
+      where expires_at < ms_to_timestamp($1)
+    `,
+    [nowTs],
+  );
+}
+
+function toSession(row: Row): Session {
+  return {
+    sessionId: row.id,
+    accountId: row.account_id,
+    accountUuid: row.account_uuid,
+    kind: row.kind,
+    createdTs: row.created_at,
+    lastUsedTs: row.used_at,
+    expiresTs: row.expires_at,
   };
 }

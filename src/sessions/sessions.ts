@@ -1,11 +1,19 @@
-import { randomUUID } from 'node:crypto';
+import {
+  createHash,
+  createHmac,
+  hkdfSync,
+  randomBytes,
+  randomUUID,
+  timingSafeEqual,
+} from 'node:crypto';
+import { errors, jwtVerify, SignJWT } from 'jose';
+import { LRUCache } from 'lru-cache';
+import { z } from 'zod';
+import type { Keys, UseKeys } from '../config/keys.ts';
 import { DomainError } from '../errors.ts';
-import type { Keys } from '../config/keys.ts';
-import type { LimitOf } from '../quotas/overrides.ts';
-import { hashRefreshToken, isRefreshToken, makeRefreshToken } from './refresh-token.ts';
-import { seal, unseal } from './seal.ts';
+import { sealText, unsealText } from '../lib/crypto.ts';
+import type { LimitOf } from '../quotas/quotas.ts';
 import { aheadMs, type Session, type SessionKind, type SessionStore } from './store.ts';
-import { createTokens } from './tokens.ts';
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
@@ -215,4 +223,127 @@ function touch(session: Session, nowTs: number): Session | null {
 
 function noSession(): DomainError {
   return new DomainError('unauthenticated', 'The token is not valid, or no longer.');
+}
+
+const algorithm = 'HS256';
+const issuer = 'sensorium';
+// A device's token is no JWT, and nothing else is signed for this audience.
+const audience = 'sensorium account';
+
+const Claims = z.object({ sub: z.string(), sid: z.string(), iat: z.int(), exp: z.int() });
+/** Account uuid, session, issue and expiry (seconds since the epoch, RFC 7519) of a token. */
+type Claims = z.infer<typeof Claims>;
+
+export type Tokens = {
+  /** `issuedTs` and `expiresTs` in ms. */
+  sign(claims: { sub: string; sid: string; issuedTs: number; expiresTs: number }): Promise<string>;
+  /** Null unless this installation signed it. Whether it has expired is the caller's to judge. */
+  verify(token: string): Promise<Claims | null>;
+};
+
+/**
+ * JSON Web Tokens with a pinned algorithm, issuer and audience (RFC 8725). That a signature is right
+ * does not change, so verified tokens are remembered, `remembered` at most; their expiry is not.
+ */
+export function createTokens(keys: UseKeys, remembered = 10_000): Tokens {
+  const newest = newestKey(keys);
+  const keysById = new Map(keys.map((key) => [keyId(key), key]));
+  const verified = new LRUCache<string, Claims>({ max: remembered });
+
+  return {
+    sign: ({ sub, sid, issuedTs, expiresTs }) =>
+      new SignJWT({ sid })
+        .setProtectedHeader({ alg: algorithm, kid: keyId(newest) })
+        .setSubject(sub)
+        .setIssuer(issuer)
+        .setAudience(audience)
+        // Two of one second are two tokens, too.
+        .setJti(randomUUID())
+        .setIssuedAt(Math.floor(issuedTs / 1_000))
+        .setExpirationTime(Math.floor(expiresTs / 1_000))
+        .sign(newest),
+
+    async verify(token) {
+      const known = verified.get(token);
+      if (known) return known;
+      const claims = await verifySignature(token, keysById);
+      if (!claims) return null;
+      verified.set(token, claims);
+      return claims;
+    },
+  };
+}
+
+async function verifySignature(token: string, keysById: Map<string, Buffer>) {
+  try {
+    const { payload } = await jwtVerify(
+      token,
+      (header) => {
+        const key = keysById.get(header.kid ?? '');
+        if (!key) throw new errors.JWSSignatureVerificationFailed();
+        return key;
+      },
+      // The epoch as the current date: the caller checks expiry, each time it is used.
+      // oxlint-disable-next-line no-restricted-globals -- a given time
+      { algorithms: [algorithm], issuer, audience, currentDate: new Date(0) },
+    );
+    return Claims.parse(payload);
+  } catch (error) {
+    if (error instanceof errors.JOSEError || error instanceof z.ZodError) return null;
+    throw error;
+  }
+}
+
+/** The key that signs. Throws when there is none. */
+export function newestKey(keys: UseKeys): Buffer {
+  const key = keys[0];
+  if (!key) throw new Error('There is no key to sign with.');
+  return key;
+}
+
+function keyId(key: Buffer): string {
+  return createHash('sha256').update(key).digest('base64url').slice(0, 8);
+}
+
+/**
+ * Refresh tokens: `session.random.signature`. The signature tells a token that was handed out once
+ * (using it again is theft) from one made up (which must not end anybody's session).
+ */
+export function makeRefreshToken(keys: UseKeys, sessionId: string): string {
+  const text = `${sessionId}.${randomBytes(32).toString('base64url')}`;
+  return `${text}.${signature(newestKey(keys), text)}`;
+}
+
+/** Whether this installation made the token, for this session. */
+export function isRefreshToken(keys: UseKeys, sessionId: string, token: string): boolean {
+  const end = token.lastIndexOf('.');
+  const text = token.slice(0, Math.max(end, 0));
+  const given = Buffer.from(token.slice(end + 1));
+  if (!text.startsWith(`${sessionId}.`)) return false;
+  return keys.some((key) => {
+    const expected = Buffer.from(signature(key, text));
+    return expected.length === given.length && timingSafeEqual(expected, given);
+  });
+}
+
+/** What is stored of a token. It has 256 random bits, so a plain hash does. */
+export function hashRefreshToken(token: string): string {
+  return createHash('sha256').update(token).digest('base64url');
+}
+
+function signature(key: Buffer, text: string): string {
+  return createHmac('sha256', key).update(text).digest('base64url');
+}
+
+/**
+ * Encrypts text with a key derived from a token, which is not stored beside it. A token has 256 random
+ * bits, so the key needs no stretching.
+ */
+export const seal = (text: string, token: string): string => sealText(text, keyOf(token));
+
+/** Decrypts what `seal` gave. Throws for another token, and for text that was changed. */
+export const unseal = (sealed: string, token: string): string => unsealText(sealed, keyOf(token));
+
+function keyOf(token: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', token, 'sensorium', 'v1 refresh successor', 32));
 }

@@ -1,3 +1,5 @@
+import type { Sql } from '../db/sql.ts';
+
 /**
  * How far a stream has come: all that the snapshot sees has been sent. Unlike a sequence number it
  * cannot pass over a transaction that drew its numbers early and commits late: such a one is named in
@@ -70,4 +72,19 @@ function read(snapshot: string): { xmin: bigint; xmax: bigint; open: bigint[] } 
     xmax: BigInt(xmax),
     open: open === '' ? [] : open.split(',').map(BigInt),
   };
+}
+
+/** Everything that is committed now. */
+export async function readPosition(sql: Sql): Promise<StreamPosition> {
+  const { rows } = await sql.query<StreamPosition>({
+    name: 'stream-position',
+    text: `
+      select pg_current_snapshot()::text as snapshot,
+             (select to_hex(system_identifier) from pg_control_system())
+               || to_hex((select oid::bigint from pg_database where datname = current_database()))
+               as server,
+             trunc(extract(epoch from clock_timestamp()) * 1000)::bigint as ts`,
+  });
+  if (!rows[0]) throw new Error('The database did not say what is committed.');
+  return rows[0];
 }

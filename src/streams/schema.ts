@@ -1,10 +1,77 @@
 import { z } from 'zod';
 import { AlarmChange } from '../contract/alarm.ts';
-import { presences } from '../contract/presence.ts';
-import { devicesQuery, labelQuery, sensesQuery } from '../http/list-query.ts';
-import { timestamp } from '../http/schema.ts';
-import { readIds } from './ids.ts';
-import { streamKinds } from './source.ts';
+import { presences } from '../contract/values.ts';
+import { DomainError } from '../errors.ts';
+import { devicesQuery, labelQuery, sensesQuery, timestamp } from '../http/schema.ts';
+import type { Reach } from './reach.ts';
+import type { StreamPiece } from './server-sent.ts';
+
+/** What one connection can carry. `alarms`: changes of alarms. `devices`: who connects and leaves. */
+export const streamKinds = ['events', 'measurements', 'alarms', 'devices'] as const;
+export type StreamKind = (typeof streamKinds)[number];
+
+export type AskedSource = {
+  kinds: ReadonlySet<StreamKind>;
+  reach: Reach;
+  /** Of measurements: only these senses, and so many values of each in a second. */
+  senses: readonly string[] | undefined;
+  maxHz: number | undefined;
+  /** Where the reader was, as a piece's `position`; null: it is new. */
+  from: string | null;
+};
+
+/** A part of a stream: it is joined, and read once. */
+export type Source = {
+  /** Ends after `leave`, and where the reader is dropped. */
+  pieces: (until: AbortSignal) => AsyncGenerator<StreamPiece<string>>;
+  leave: () => void;
+};
+
+/** Throws `invalid-input` where `from` is no position of this source. */
+export type OpenSource = (asked: AskedSource) => Promise<Source>;
+
+/** The parts of a stream that have positions of their own: events with alarms, measurements, and who is there. */
+const sourceNames = ['events', 'measurements', 'devices'] as const;
+export type SourceName = (typeof sourceNames)[number];
+
+const letters: Record<SourceName, string> = {
+  events: 'e',
+  measurements: 'm',
+  devices: 'd',
+};
+
+/** The positions of a stream's parts, as the id of a server-sent event. */
+export function writeIds(positions: ReadonlyMap<SourceName, string>): string {
+  const parts = sourceNames.flatMap((name) => {
+    const position = positions.get(name);
+    return position === undefined ? [] : [`${letters[name]}=${position}`];
+  });
+  return parts.join(';');
+}
+
+/** Where a reader was; of a part that it did not have, nothing. Throws `invalid-input`. */
+export function parseIds(lastEventId: string): Map<SourceName, string> {
+  const positions = readIds(lastEventId);
+  if (!positions) throw invalidLastEventId();
+  return positions;
+}
+
+/** The same, null for what is no id. */
+export function readIds(lastEventId: string): Map<SourceName, string> | null {
+  const positions = new Map<SourceName, string>();
+  if (lastEventId === '') return positions;
+  for (const part of lastEventId.split(';')) {
+    const name = sourceNames.find((one) => part.startsWith(`${letters[one]}=`));
+    if (!name || positions.has(name)) return null;
+    positions.set(name, part.slice(2));
+  }
+  return positions;
+}
+
+export function invalidLastEventId(): DomainError {
+  const problems = [{ path: 'Last-Event-ID', message: 'is not an id of this stream' }];
+  return new DomainError('invalid-input', 'The request is not valid.', { problems });
+}
 
 /** What the reference shows in the place of a ticket. */
 export const exampleTicket = 'the-ticket-of-the-answer';

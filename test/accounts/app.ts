@@ -1,23 +1,24 @@
 import { pino } from 'pino';
 import { startRefusalLog } from '../../src/audit/refusals.ts';
-import { auditRoutes } from '../../src/audit/routes.ts';
+import { auditRoutes } from '../../src/audit/audit.ts';
 import { startDisabledAccounts } from '../../src/accounts/disabled.ts';
-import { memoryLimiters } from '../../src/accounts/limiters.ts';
-import { createLoginRates, type LoginQuotas } from '../../src/accounts/login-rates.ts';
-import { forgetTokensOf } from '../../src/accounts/push-tokens.ts';
-import { createPasswords } from '../../src/accounts/passwords.ts';
 import {
   createLinkMailLimit,
+  createLoginRates,
   createRegistrationLimit,
-} from '../../src/accounts/registration-limit.ts';
-import { redisLimiters } from '../../src/accounts/redis-limiters.ts';
+  createThrottle,
+  type LoginQuotas,
+  memoryLimiters,
+  redisLimiters,
+} from '../../src/accounts/login-limits.ts';
+import { forgetTokensOf } from '../../src/accounts/push-tokens.ts';
+import { createPasswords } from '../../src/accounts/passwords.ts';
 import { accountsRoutes } from '../../src/accounts/routes.ts';
-import { createThrottle } from '../../src/accounts/login-limits.ts';
 import type { BusMessages } from '../../src/bus/bus.ts';
-import { writeEndedSessions } from '../../src/assembly/audit.ts';
-import { forgetPersons } from '../../src/history/owned-rows.ts';
+import { writeEndedSessions } from '../../src/assembly/background.ts';
+import { forgetPersons } from '../../src/history/clear-removed.ts';
 import { startHttp, type HttpOptions } from '../../src/http/server.ts';
-import { statusRoutes } from '../../src/http/status.ts';
+import { statusRoutes } from '../../src/http/health.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
 import { closeRedis, connectRedis } from '../../src/lib/redis.ts';
 import { startDatabaseSessions } from '../../src/sessions/database.ts';

@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { operator } from '../../src/audit/entry.ts';
-import { forgetEntries, insertEntry, listEntries } from '../../src/audit/audit.ts';
-import { addRefusals, type AuditRefusal } from '../../src/audit/refusal-queries.ts';
-import { startRefusalLog } from '../../src/audit/refusals.ts';
+import { forgetEntries, insertEntry, listEntries, operator } from '../../src/audit/audit.ts';
+import { addRefusals, type AuditRefusal, startRefusalLog } from '../../src/audit/refusals.ts';
 import { insertAccount } from '../support/accounts.ts';
 import {
   databaseKinds,

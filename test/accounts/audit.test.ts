@@ -1,6 +1,6 @@
 import { decodeJwt } from 'jose';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { AuditEntry } from '../../src/audit/schema.ts';
+import type { AuditEntry } from '../../src/audit/audit.ts';
 import { startApp } from './app.ts';
 import { type Logins, pairOf, password, sessionStores, startLogins } from './logins.ts';
 

@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { disableAccount, enableAccount } from '../../src/accounts/disable-account.ts';
-import { startDisabledAccounts } from '../../src/accounts/disabled.ts';
+import {
+  disableAccount,
+  enableAccount,
+  startDisabledAccounts,
+} from '../../src/accounts/disabled.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { type Logins, password, sessionStores, startLogins } from './logins.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createFairQueue } from '../../src/accounts/fair-queue.ts';
+import { createFairQueue } from '../../src/accounts/passwords.ts';
 
 /** Work that is under way until it is told to end, by the order in which it began. */
 function openQueue(options: Parameters<typeof createFairQueue>[0]) {

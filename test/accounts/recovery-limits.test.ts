@@ -1,7 +1,7 @@
 import { pino } from 'pino';
 import { expect, it } from 'vitest';
-import { createLinkMailLimit } from '../../src/accounts/registration-limit.ts';
-import { makeResetToken } from '../../src/accounts/links.ts';
+import { createLinkMailLimit } from '../../src/accounts/login-limits.ts';
+import { makeResetToken } from '../../src/accounts/mailer.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
 import type { Config } from '../../src/config/config.ts';
 import { testService } from '../journeys/service.ts';

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { network } from '../../src/lib/network.ts';
+import { network } from '../../src/lib/address.ts';
 import { canOpenRedis, openRedis, type OpenRedis } from '../support/redis.ts';
 import { type App, startApp } from './app.ts';
 

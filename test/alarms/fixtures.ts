@@ -1,10 +1,15 @@
 import { Actions } from '../../src/contract/actions.ts';
-import type { AlarmSignal, FiredSignal } from '../../src/contract/alarm-signal.ts';
+import type { AlarmSignal, FiredSignal } from '../../src/contract/alarm.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
-import type { Alarm } from '../../src/alarms/alarm.ts';
-import { decide } from '../../src/alarms/rules/decide.ts';
-import { beginDraft, type DeviceBefore, type PlannedAsk } from '../../src/alarms/rules/draft.ts';
-import { settle, type Told } from '../../src/alarms/rules/settle.ts';
+import {
+  type Alarm,
+  beginDraft,
+  decide,
+  type DeviceBefore,
+  type PlannedAsk,
+  settle,
+  type Told,
+} from '../../src/alarms/rules.ts';
 
 export const minute = 60_000;
 export const start = Date.UTC(2026, 10, 23, 9);

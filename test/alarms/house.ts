@@ -1,5 +1,5 @@
 import type { Config } from '../../src/config/config.ts';
-import type { AlarmList, ListedAlarm } from '../../src/alarms/schema.ts';
+import type { AlarmList, ListedAlarm } from '../../src/alarms/routes.ts';
 import type { z } from 'zod';
 import { configuration, openApp, type App, type Registration } from '../journeys/app.ts';
 import { connectDevice, type TestDevice } from '../journeys/device.ts';

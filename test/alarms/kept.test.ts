@@ -1,7 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
 import { purgeAll } from '../history/purge-all.ts';
-import { forgetAlarms } from '../../src/alarms/forget.ts';
-import { pruneHistory } from '../../src/history/prune.ts';
+import { forgetAlarms } from '../../src/alarms/store.ts';
+import { pruneHistory } from '../../src/history/retention.ts';
 import { readEvents } from '../events/sse.ts';
 import { nextOf } from '../events/app.ts';
 import { testDatabase } from '../support/database.ts';

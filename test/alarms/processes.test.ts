@@ -1,8 +1,7 @@
 import { afterEach, expect, it } from 'vitest';
-import type { AlarmSignal } from '../../src/contract/alarm-signal.ts';
-import { createDecideAlarms } from '../../src/alarms/decide-alarms.ts';
-import { listWaitingSenses } from '../../src/alarms/load.ts';
-import type { DecideDeps } from '../../src/alarms/ports.ts';
+import type { AlarmSignal } from '../../src/contract/alarm.ts';
+import { createDecideAlarms } from '../../src/alarms/decide.ts';
+import { type DecideDeps, listWaitingSenses } from '../../src/alarms/store.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { connectDevice } from '../journeys/device.ts';
 import { testService } from '../journeys/service.ts';

@@ -1,10 +1,8 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
-import { createDecideAlarms } from '../../src/alarms/decide-alarms.ts';
-import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../../src/alarms/outcome.ts';
-import { listDueDevices } from '../../src/alarms/timer/queries.ts';
-import { runDue } from '../../src/alarms/decide.ts';
+import { createDecideAlarms, listDueDevices, runDue } from '../../src/alarms/decide.ts';
+import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../../src/alarms/save-drafts.ts';
 import { Actions } from '../../src/contract/actions.ts';
-import type { AlarmSignal } from '../../src/contract/alarm-signal.ts';
+import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
 import type { EmailDriver, EmailOptions } from '../../src/notifications/channels/email.ts';
 import type { Drivers } from '../../src/notifications/channels/open.ts';

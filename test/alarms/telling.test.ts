@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { acknowledgedAlarm, snoozed, unquieted } from '../../src/alarms/rules/person.ts';
+import { acknowledgedAlarm, snoozed, unquieted } from '../../src/alarms/rules.ts';
 import { cold, Device, ended, fired, minute, moved, signal, start } from './fixtures.ts';
 import { unreached, warm } from './fixtures.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { wakeAlarms } from '../../src/alarms/timer/queries.ts';
+import { wakeAlarms } from '../../src/alarms/decide.ts';
 import * as given from '../notifications/fixtures.ts';
 import { startHookReceiver } from '../support/hook-receiver.ts';
 import { firedOf, minuteMs, useAlarms } from './telling-world.ts';

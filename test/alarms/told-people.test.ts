@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { dropPlanned, putOffPlanned } from '../../src/notifications/planned.ts';
+import { dropPlanned, putOffPlanned } from '../../src/notifications/outbox.ts';
 import * as given from '../notifications/fixtures.ts';
 import { startHookReceiver, type HookReply } from '../support/hook-receiver.ts';
 import { startMailServer } from '../support/smtp.ts';

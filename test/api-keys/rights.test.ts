@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
-import { scopes } from '../../src/http/scope.ts';
+import { scopes } from '../../src/http/request.ts';
 import type { Route } from '../../src/http/route.ts';
 import { configuration, openApp, send, type App, type Registration } from '../journeys/app.ts';
 import { testService, withConsole, type TestService } from '../journeys/service.ts';

@@ -11,8 +11,7 @@ import {
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { backUp } from '../../src/db/backup/back-up.ts';
-import { restore } from '../../src/db/backup/restore.ts';
+import { backUp, restore } from '../../src/db/backup/backup.ts';
 import { startEmbeddedDatabase, type EmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { readOrMakeSecret } from '../../src/config/secret.ts';
 import { StartError } from '../../src/start-error.ts';

@@ -16,8 +16,11 @@ import { restorePortableCopy } from '../../src/cli/portable/restore.ts';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { backUpPortable } from '../../src/db/portable/back-up-portable.ts';
-import { findPortableManifest, type PortableManifest } from '../../src/db/portable/manifest.ts';
+import {
+  backUpPortable,
+  findPortableManifest,
+  type PortableManifest,
+} from '../../src/db/portable/write.ts';
 import { StartError } from '../../src/start-error.ts';
 import { version } from '../../src/version.ts';
 import { migrateTo } from '../db/earlier.ts';

@@ -2,10 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { showRows } from '../../src/cli/portable/progress.ts';
-import { createScreen } from '../../src/cli/simulate/screen.ts';
-import { writeTables } from '../../src/db/portable/write-copy.ts';
-import type { RowsCopied } from '../../src/db/portable/rows.ts';
+import { createScreen, showRows } from '../../src/cli/command-line.ts';
+import { type RowsCopied, writeTables } from '../../src/db/portable/write.ts';
 import {
   databaseKinds,
   emptyDatabase,

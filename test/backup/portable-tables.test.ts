@@ -2,9 +2,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, describe, expect, test, vi } from 'vitest';
-import { leftOut, listTables } from '../../src/db/portable/write.ts';
+import { leftOut, listTables, writeTables } from '../../src/db/portable/write.ts';
 import { loadTables } from '../../src/db/portable/load.ts';
-import { writeTables } from '../../src/db/portable/write-copy.ts';
 import { newDevice } from '../events/app.ts';
 import { insertAccount } from '../support/accounts.ts';
 import {

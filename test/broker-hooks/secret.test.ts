@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { memoryLimiters } from '../../src/accounts/limiters.ts';
+import { memoryLimiters } from '../../src/accounts/login-limits.ts';
 import { createBridgeCheck, createSecretCheck } from '../../src/broker-hooks/broker-hooks.ts';
 import type { RequestInfo } from '../../src/http/request.ts';
 

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
-import type { Bus } from '../../src/bus/bus.ts';
-import { createLocalBus } from '../../src/bus/local.ts';
+import { type Bus, createLocalBus } from '../../src/bus/bus.ts';
 import { startRedisBus } from '../../src/bus/redis.ts';
 import { connectRedis, closeRedis } from '../../src/lib/redis.ts';
 import { hasRedis, type Redis, startRedis } from '../support/redis.ts';

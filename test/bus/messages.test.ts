@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { decodeBusMessage } from '../../src/bus/messages.ts';
-import { downTopics } from '../../src/contract/topic.ts';
+import { decodeBusMessage } from '../../src/bus/redis.ts';
+import { downTopics } from '../../src/contract/uplink.ts';
 
 test.each(downTopics)('a message for down/%s reaches the process of its device', (topic) => {
   const message = { uuid: 'd', message: { topic, payload: { ts: 5 } } };

@@ -1,7 +1,7 @@
 import { existsSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { AuditEntry } from '../../src/audit/schema.ts';
+import type { AuditEntry } from '../../src/audit/audit.ts';
 import { runOn } from '../support/template.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { runProgram } from '../journeys/process.ts';

@@ -6,7 +6,7 @@ import { connect as connectTls } from 'node:tls';
 import fc from 'fast-check';
 import { generate } from 'mqtt-packet';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { measureProxyHeader } from '../../connector/mqtt/proxy-protocol.ts';
+import { measureProxyHeader } from '../../connector/mqtt/listeners.ts';
 import { RawClient } from '../connector/raw.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';

@@ -2,8 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { load } from 'js-yaml';
 import { describe, expect, test } from 'vitest';
 import { asyncApiDocument } from '../../connector/device/asyncapi.ts';
-import { parseUplink } from '../../connector/device/parse-uplink.ts';
-import { downTopics, upTopics } from '../../src/contract/topic.ts';
+import { parseUplink } from '../../connector/device/uplink.ts';
+import { downTopics, upTopics } from '../../src/contract/uplink.ts';
 
 type Document = {
   channels: Record<string, { address: string }>;

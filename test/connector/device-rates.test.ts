@@ -5,7 +5,7 @@ import { beforeEach, describe, expect, test } from 'vitest';
 import { createRateStore, type RateStore } from '../../connector/device/rates.ts';
 import { createHttpDevices } from '../../connector/http/devices.ts';
 import { createHttpUplink } from '../../connector/http/uplink.ts';
-import { defaultTuning } from '../../connector/options.ts';
+import { defaultTuning } from '../../connector/ports.ts';
 import { limits as usualLimits, until } from './harness.ts';
 import { createStore } from './store.ts';
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { FrameScanner } from '../../connector/mqtt/frame-scanner.ts';
-import { PacketBuffer } from '../../connector/mqtt/packet-buffer.ts';
+import { FrameScanner, PacketBuffer } from '../../connector/mqtt/frames.ts';
 import { connectPacket, publishPacket } from './raw.ts';
 import { generate } from 'mqtt-packet';
 import type { World } from './harness.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createToll } from '../../connector/mqtt/frame-toll.ts';
+import { createToll } from '../../connector/mqtt/listeners.ts';
 import { manualClock } from './harness.ts';
 
 test('a toll allows a burst, then what a second brings; what is paid back counts', () => {

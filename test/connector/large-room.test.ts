@@ -1,9 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import {
-  createLargeRoom,
-  type LargePlace,
-  type LargeRoom,
-} from '../../connector/device/large-room.ts';
+import { createLargeRoom, type LargePlace, type LargeRoom } from '../../connector/device/uplink.ts';
 
 const size = 256;
 

@@ -2,8 +2,8 @@ import { Duplex } from 'node:stream';
 import { expect, test } from 'vitest';
 import { Connection } from '../../connector/mqtt/connection.ts';
 import { writePubacks } from '../../connector/mqtt/inflight.ts';
-import { startTimeouts } from '../../connector/mqtt/timeouts.ts';
-import { defaultTuning } from '../../connector/options.ts';
+import { startTimeouts } from '../../connector/mqtt/lifecycle.ts';
+import { defaultTuning } from '../../connector/ports.ts';
 import { limits, manualClock, until } from './harness.ts';
 
 /** A way to a device that takes bytes when the test says so. */

@@ -1,9 +1,9 @@
 import fc from 'fast-check';
 import { generate, parser } from 'mqtt-packet';
 import { describe, expect, it } from 'vitest';
-import { readPublish, readWholePublish } from '../../connector/mqtt/publish-frame.ts';
-import { frameAt } from '../../connector/mqtt/frames.ts';
-import { findUpTopic } from '../../src/contract/topic.ts';
+import { readPublish, readWholePublish } from '../../connector/mqtt/frames.ts';
+import { frameAt } from '../../connector/mqtt/v5.ts';
+import { findUpTopic } from '../../src/contract/uplink.ts';
 
 const prefix = 'devices/5b1c0a9e-51f0-4b3e-8f27-0f3f6f5d7c11/up/';
 

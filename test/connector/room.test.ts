@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, test } from 'vitest';
-import { createDownlinkRoom } from '../../connector/device/downlink-room.ts';
-import { DownlinkQueue } from '../../connector/device/downlinks.ts';
-import type { Encoded } from '../../connector/device/downlink-sender.ts';
+import {
+  createDownlinkRoom,
+  DownlinkQueue,
+  type Encoded,
+} from '../../connector/device/downlinks.ts';
 import type { DeviceIdentity, Downlink } from '../../src/contract/uplink.ts';
 import { generate } from 'mqtt-packet';
 import { manualClock, startWorld, until, type World } from './harness.ts';

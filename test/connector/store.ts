@@ -1,13 +1,13 @@
 import type { ConnectorPorts, LoginRefusal } from '../../connector/ports.ts';
-import { createLocalBus } from '../../src/bus/local.ts';
+import { createLocalBus } from '../../src/bus/bus.ts';
 import type {
   Delivery,
   DeviceIdentity,
   Downlink,
+  DownTopic,
   Outcome,
   Uplink,
 } from '../../src/contract/uplink.ts';
-import type { DownTopic } from '../../src/contract/topic.ts';
 import { DomainError } from '../../src/errors.ts';
 
 type Stored = { device: DeviceIdentity; uplink: Uplink };

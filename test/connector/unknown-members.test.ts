@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { parseUplink } from '../../connector/device/parse-uplink.ts';
-import { createUnknownMemberTurns } from '../../connector/device/unknown-members.ts';
+import { createUnknownMemberTurns, parseUplink } from '../../connector/device/uplink.ts';
 
 const prefix = 'devices/d/up/';
 const parse = (topic: string, sent: unknown, mayTell: () => boolean = () => true) =>

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { parseUplink } from '../../connector/device/parse-uplink.ts';
+import { parseUplink } from '../../connector/device/uplink.ts';
 
 const prefix = 'devices/d/up/';
 const parse = (name: string, payload: unknown) => {

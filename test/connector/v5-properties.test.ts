@@ -1,9 +1,13 @@
 import { generate } from 'mqtt-packet';
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { PacketBuffer } from '../../connector/mqtt/packet-buffer.ts';
-import { publish, publishBytes } from '../../connector/mqtt/v5-write.ts';
-import { type PropertiesOf, readProperties } from '../../connector/mqtt/v5.ts';
+import { PacketBuffer } from '../../connector/mqtt/frames.ts';
+import {
+  type PropertiesOf,
+  publish,
+  publishBytes,
+  readProperties,
+} from '../../connector/mqtt/v5.ts';
 
 describe('a field of properties', () => {
   const places: PropertiesOf[] = [

@@ -3,9 +3,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { pageRoutes } from '../../src/console/pages.ts';
+import { type Built, pageRoutes, startConsoleBuild } from '../../src/console/pages.ts';
 import type { Streamed } from '../../src/http/answer.ts';
-import { startConsoleBuild, type Built } from '../../src/console/start-build.ts';
 import { testService } from '../journeys/service.ts';
 import { consoleService } from './service.ts';
 

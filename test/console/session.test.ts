@@ -1,6 +1,6 @@
 import { request as httpRequest, type IncomingMessage } from 'node:http';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createSessionCookie } from '../../src/console/cookie.ts';
+import { createSessionCookie } from '../../src/console/session.ts';
 import { consoleService, makeAccount, person, type TestService } from './service.ts';
 
 let service: TestService;

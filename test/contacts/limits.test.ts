@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { mailboxOf } from '../../src/lib/mailbox.ts';
+import { mailboxOf } from '../../src/lib/address.ts';
 import { takeRoom } from '../../src/notifications/allot.ts';
 import { openApp } from '../journeys/app.ts';
 import * as given from '../notifications/fixtures.ts';

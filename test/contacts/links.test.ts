@@ -1,7 +1,6 @@
 import { expect, test } from 'vitest';
-import { linkLifetimeMs, makeEmailToken, readEmailToken } from '../../src/accounts/links.ts';
-import { makeContactToken, readLinkToken } from '../../src/contacts/links.ts';
-import { webhookSecrets } from '../../src/contacts/webhook-secret.ts';
+import { linkLifetimeMs, makeEmailToken, readEmailToken } from '../../src/accounts/mailer.ts';
+import { makeContactToken, readLinkToken, webhookSecrets } from '../../src/contacts/contacts.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
 
 const [first, second] = [

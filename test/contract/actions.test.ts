@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import type { Action } from '../../src/contract/actions/action.ts';
 import {
+  type Action,
   actionKinds,
   Actions,
   listAsked,

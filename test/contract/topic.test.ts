@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { findMatchedTopics, findPublisher, findUpTopic } from '../../src/contract/topic.ts';
+import { findMatchedTopics, findPublisher, findUpTopic } from '../../src/contract/uplink.ts';
 
 const prefix = 'devices/d/down/';
 const all = ['profile', 'configuration', 'state', 'display', 'errors', 'time'];

@@ -3,7 +3,7 @@ import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
 import { Configuration } from '../../src/contract/configuration.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
-import { warnOfUnknown, warnOfUnknownTo } from '../../src/contract/unknown-members.ts';
+import { warnOfUnknown, warnOfUnknownTo } from '../../src/contract/warnings.ts';
 
 const purposeOf = (event: object, state: object = {}) => ({
   puId: 1,

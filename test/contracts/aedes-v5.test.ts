@@ -2,7 +2,7 @@ import { Aedes, type AedesOptions } from 'aedes';
 import type { Packet } from 'mqtt-packet';
 import { describe, expect, test } from 'vitest';
 import { answerConnect, DeviceAedes } from '../../connector/mqtt/aedes.ts';
-import { connackRefusal } from '../../connector/mqtt/v5-write.ts';
+import { connackRefusal } from '../../connector/mqtt/v5.ts';
 import { until } from '../connector/harness.ts';
 import { openAedes } from './aedes-bench.ts';
 

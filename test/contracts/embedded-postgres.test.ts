@@ -1,9 +1,8 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { findPackagedPostgres, runProgram } from '../../src/db/embedded/programs.ts';
-import { findOwner } from '../../src/db/embedded/owner.ts';
-import { placePrograms } from '../../src/db/embedded/place-programs.ts';
+import { findPackagedPostgres, placePrograms, runProgram } from '../../src/db/embedded/programs.ts';
+import { findOwner } from '../../src/db/embedded/cluster.ts';
 
 test('the package of this platform has the programs, where they are looked for', async () => {
   const packaged = findPackagedPostgres();

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { addJobs, freeAbandonedJobs, jobSchema, jobSpec, jobTable } from '../../src/db/jobs.ts';
-import { migrateWorker } from '../../src/notifications/worker.ts';
+import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;

@@ -1,7 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { checkInParts } from '../../src/lib/check-parts.ts';
-import { findUnknownMembers, knownOf } from '../../src/lib/schema.ts';
+import { checkInParts, findUnknownMembers, knownOf } from '../../src/lib/schema.ts';
 
 const many = Array.from({ length: 2_000 }, (_, n) => (n === 1_500 ? 'x' : n));
 const list = z.array(z.number());

@@ -1,7 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from 'vitest';
-import type { Database } from '../../src/db/database.ts';
+import type { Committing, Database } from '../../src/db/database.ts';
 import { createWriteProbe } from '../../src/db/write-probe.ts';
-import type { Committing } from '../../src/db/transaction.ts';
 import { startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { withoutStandby, type WithoutStandby } from '../support/synchronous.ts';

@@ -1,14 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { readHistoryKind } from '../../src/history/kind.ts';
-import { pruneHistory } from '../../src/history/prune.ts';
+import { pruneHistory, readHistoryKind } from '../../src/history/retention.ts';
 import { purgeAll } from '../history/purge-all.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { listEvents } from '../../src/events/queries.ts';
-import { recordEvents } from '../../src/events/record.ts';
-import { listMeasuredSenses } from '../../src/measurements/queries.ts';
+import { recordEvents } from '../../src/events/routes.ts';
+import { listMeasuredSenses, walkBuckets } from '../../src/measurements/queries.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
-import { walkBuckets } from '../../src/measurements/walk-buckets.ts';
 import { newDevice, newEvent, senseEvent } from '../events/app.ts';
 import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { openTestDatabase } from '../support/database.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { documentsOf, jsonSequence, plainArray } from '../../src/db/array.ts';
+import { documentsOf, jsonSequence, plainArray } from '../../src/db/sql.ts';
 import { testDatabase } from '../support/database.ts';
 import type { TestDatabase } from '../support/database.ts';
 

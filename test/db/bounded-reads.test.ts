@@ -1,10 +1,10 @@
 import type { QueryConfig } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { listAlarms, type AlarmFilter } from '../../src/alarms/queries.ts';
+import { type AlarmFilter, listAlarms } from '../../src/alarms/rows.ts';
 import { removeContacts } from '../../src/contacts/contacts.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import { findDevices } from '../../src/devices/find-devices.ts';
+import { findDevices } from '../../src/devices/list.ts';
 import { walkEvents } from '../../src/events/export.ts';
 import { listMeasurements, toCursor, type PointRow } from '../../src/measurements/queries.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';

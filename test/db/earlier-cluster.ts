@@ -1,14 +1,20 @@
 import { mkdirSync } from 'node:fs';
-import { connectionStringOf } from '../../src/db/embedded/address.ts';
-import { findFreePort, startCluster } from '../../src/db/embedded/cluster.ts';
-import { findCluster, makeCluster } from '../../src/db/embedded/location.ts';
-import { createEmbeddedCluster } from '../../src/db/embedded/make.ts';
-import { placePrograms } from '../../src/db/embedded/place-programs.ts';
-import { findPackagedPostgres } from '../../src/db/embedded/programs.ts';
-import { readOrMakeSuperuserPassword, readSuperuser } from '../../src/db/embedded/secrets.ts';
-import { embeddedSettings } from '../../src/db/embedded/settings.ts';
-import { stopCluster } from '../../src/db/embedded/stop-cluster.ts';
-import { migrateWorker } from '../../src/notifications/worker.ts';
+import {
+  connectionStringOf,
+  embeddedSettings,
+  findCluster,
+  findFreePort,
+  makeCluster,
+  startCluster,
+  stopCluster,
+} from '../../src/db/embedded/cluster.ts';
+import {
+  createEmbeddedCluster,
+  readOrMakeSuperuserPassword,
+  readSuperuser,
+} from '../../src/db/embedded/enter.ts';
+import { findPackagedPostgres, placePrograms } from '../../src/db/embedded/programs.ts';
+import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { runOn } from '../support/template.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { migrateTo, silent } from './earlier.ts';

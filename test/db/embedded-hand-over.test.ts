@@ -7,7 +7,7 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { migrateWorker } from '../../src/notifications/worker.ts';
+import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { superuserUrl } from '../support/embedded.ts';
 import { longOnly, shareOf } from '../support/share.ts';

@@ -1,9 +1,9 @@
 import { chownSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { connectionStringOf } from '../../src/db/embedded/address.ts';
+import { connectionStringOf } from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
-import { readOrMakeService } from '../../src/db/embedded/secrets.ts';
+import { readOrMakeService } from '../../src/db/embedded/enter.ts';
 import { newHome, startAt, type Home, type Started } from '../backup/home.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { findAddress, superuserUrl } from '../support/embedded.ts';

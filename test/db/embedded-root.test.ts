@@ -2,9 +2,13 @@ import { chmodSync, cpSync, lstatSync, mkdirSync, readlinkSync, rmSync } from 'n
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it } from 'vitest';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
-import { findOwner } from '../../src/db/embedded/owner.ts';
-import { placePrograms, sharedDir } from '../../src/db/embedded/place-programs.ts';
-import { findPackagedPostgres, runProgram } from '../../src/db/embedded/programs.ts';
+import { findOwner } from '../../src/db/embedded/cluster.ts';
+import {
+  findPackagedPostgres,
+  placePrograms,
+  runProgram,
+  sharedDir,
+} from '../../src/db/embedded/programs.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { runOn } from '../support/template.ts';
 

@@ -15,9 +15,12 @@ import {
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
+import {
+  makeSocketDir,
+  readPostmasterFile,
+  renewSocketDir,
+} from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
-import { makeSocketDir, renewSocketDir } from '../../src/db/embedded/socket-dir.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { findAddress } from '../support/embedded.ts';

@@ -4,10 +4,9 @@ import { chmodSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { afterAll, describe, expect, it, vi } from 'vitest';
-import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
+import { majors, readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
-import { checkVersion } from '../../src/db/embedded/launch.ts';
-import { majors } from '../../src/db/embedded/majors.ts';
+import { checkVersion } from '../../src/db/embedded/enter.ts';
 import { findPackagedPostgres } from '../../src/db/embedded/programs.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { runOn } from '../support/template.ts';

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
-import { listConfigurations } from '../../src/devices/configuration-queries.ts';
+import { listConfigurations } from '../../src/devices/device.ts';
 import { listDeviceStates } from '../../src/ingest/write.ts';
-import { listDueDownlinks } from '../../src/profiles/downlink-queries.ts';
-import { loadSessions } from '../../src/sessions/queries.ts';
+import { listDueDownlinks } from '../../src/profiles/downlinks.ts';
+import { loadSessions } from '../../src/sessions/database.ts';
 import {
   databaseKinds,
   openTestDatabase,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { migrate } from '../../src/db/migrate.ts';
-import { schemaNameFor } from '../../src/db/schema-name.ts';
+import { schemaNameFor } from '../../src/db/database.ts';
 import { readSchemaState } from '../../src/db/schema-state.ts';
 import { version } from '../../src/version.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';

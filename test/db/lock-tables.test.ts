@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it } from 'vitest';
-import { withTablesLocked } from '../../src/db/lock-tables.ts';
+import { withTablesLocked } from '../../src/db/migrate.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { openClient, schema } from '../support/template.ts';
 

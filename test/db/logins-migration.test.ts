@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { verifyCredentials } from '../../src/accounts/account.ts';
 import { createPasswords } from '../../src/accounts/passwords.ts';
-import { findAccountByEmail } from '../../src/accounts/find-account.ts';
+import { findAccountByEmail } from '../../src/accounts/queries.ts';
 import { createThrottle } from '../../src/accounts/login-limits.ts';
 import { startRefusalLog } from '../../src/audit/refusals.ts';
 import { migrate } from '../../src/db/migrate.ts';

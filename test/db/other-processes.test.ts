@@ -1,10 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { openDatabase, type Database } from '../../src/db/database.ts';
-import {
-  processName,
-  watchOtherProcesses,
-  type OtherProcesses,
-} from '../../src/db/other-processes.ts';
+import { type OtherProcesses, processName, watchOtherProcesses } from '../../src/db/lease.ts';
 import { until } from '../connector/harness.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 

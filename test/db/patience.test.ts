@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import type { Database } from '../../src/db/database.ts';
-import { createPatience, withTimeout } from '../../src/db/patience.ts';
+import { createPatience, type Database, withTimeout } from '../../src/db/database.ts';
 import { shareOut } from '../../src/db/shares.ts';
 import { startProxy } from '../faults/proxy.ts';
 import type { Proxy } from '../faults/proxy.ts';

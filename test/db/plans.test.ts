@@ -2,9 +2,12 @@ import pg from 'pg';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { listEventsQuery, recentEventsQuery, type EventFilter } from '../../src/events/queries.ts';
-import { listBucketsQuery } from '../../src/measurements/buckets.ts';
-import { findNewestQuery } from '../../src/measurements/newest.ts';
-import { listMeasurementsQuery, listMeasuredSenses } from '../../src/measurements/queries.ts';
+import {
+  listBucketsQuery,
+  listMeasuredSenses,
+  listMeasurementsQuery,
+} from '../../src/measurements/queries.ts';
+import { findNewestQuery } from '../../src/measurements/store.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import { openClient } from '../support/template.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { readHistoryKind } from '../../src/history/kind.ts';
+import { readHistoryKind } from '../../src/history/retention.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
 import { databaseKinds, emptyDatabase, type TestDatabase } from '../support/database.ts';

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { runProgram } from '../../src/db/embedded/programs.ts';
-import { stopCluster } from '../../src/db/embedded/stop-cluster.ts';
+import { stopCluster } from '../../src/db/embedded/cluster.ts';
 import { makeTemporaryDir, startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { runOn } from '../support/template.ts';

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest';
-import type { Database } from '../../src/db/database.ts';
-import type { Committing, Transaction } from '../../src/db/transaction.ts';
+import type { Committing, Database, Transaction } from '../../src/db/database.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;

@@ -1,8 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
 import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
-import { createDeviceIdentifier } from '../../src/devices/identify.ts';
-import { deriveToken } from '../../src/devices/token.ts';
+import { createDeviceIdentifier, deriveToken } from '../../src/devices/tokens.ts';
 import { type App, keys, secretIds, startApp } from './app.ts';
 import { credentials, type Door, openDoor } from './door.ts';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
-import { deriveToken } from '../../src/devices/token.ts';
+import { deriveToken } from '../../src/devices/tokens.ts';
 import { type App, keys, secretIds, startApp } from './app.ts';
 import { credentials, type Door, openDoor } from './door.ts';
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { deriveToken } from '../../src/devices/token.ts';
+import { deriveToken } from '../../src/devices/tokens.ts';
 import { type App, configuration, connectors, keys, pathsOf, startApp } from './app.ts';
 
 let app: App;

@@ -1,8 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
-import { startLoginWatch, type RunningLoginWatch } from '../../src/devices/login-watch.ts';
-import { forgetRefusedLogins } from '../../src/devices/refused-logins.ts';
+import {
+  forgetRefusedLogins,
+  type RunningLoginWatch,
+  startLoginWatch,
+} from '../../src/devices/refused-logins.ts';
 import { type App, keys, secretIds, startApp } from './app.ts';
 import type { Device } from './door.ts';
 

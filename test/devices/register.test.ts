@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { operator } from '../../src/audit/entry.ts';
+import { operator } from '../../src/audit/audit.ts';
 import defaults from '../../config/default.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createRegistration } from '../../src/devices/register.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { operator } from '../../src/audit/entry.ts';
+import { operator } from '../../src/audit/audit.ts';
 import { createClearing } from '../../src/history/clear-removed.ts';
 import { startUpkeep } from '../../src/history/upkeep.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';

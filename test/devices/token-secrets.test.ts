@@ -1,9 +1,8 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import { deriveKeys, deriveSecretCheck } from '../../src/config/keys.ts';
 import { createDeviceAuthenticator } from '../../src/devices/authenticate.ts';
-import { createTokenHandover } from '../../src/devices/token-handover.ts';
-import { deriveToken } from '../../src/devices/token.ts';
-import { countTokensOf, replaceChecks } from '../../src/secret-check/queries.ts';
+import { createTokenHandover, deriveToken } from '../../src/devices/tokens.ts';
+import { countTokensOf, replaceChecks } from '../../src/secret-check/secret-check.ts';
 import { databaseKinds } from '../support/database.ts';
 import { type App, startApp } from './app.ts';
 

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { pickConnector } from '../../src/devices/pick-connector.ts';
-import { bytesOfToken, deriveToken, isSameToken, isToken } from '../../src/devices/token.ts';
+import { pickConnector } from '../../src/devices/schema.ts';
+import { bytesOfToken, deriveToken, isSameToken, isToken } from '../../src/devices/tokens.ts';
 
 const key = Buffer.alloc(32, 1);
 const older = Buffer.alloc(32, 2);

@@ -1,7 +1,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { Environment } from '../../src/config/environment.ts';
+import { Environment } from '../../src/config/secret.ts';
 import { pathOf, readProjectFile, readScriptSteps, readShownSteps } from './readme.ts';
 
 const docs = readdirSync(pathOf('docs'), { recursive: true, encoding: 'utf8' })
@@ -13,7 +13,6 @@ const pages = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', ...docs];
 const made = [
   'bench/results/',
   'config/local.json',
-  'src/contract/actions/show-color.ts',
   'src/db/migrations/0000NN_account-note.sql',
   'src/ingest/rules/ping.ts',
 ];

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { listDocumentedRoutes } from '../../src/cli/documented-routes.ts';
 import { createOpenApi } from '../../src/http/openapi.ts';
-import { webhookDocs } from '../../src/notifications/hook-docs.ts';
+import { webhookDocs } from '../../src/notifications/webhook-docs.ts';
 import { getSection } from './readme.ts';
 
 const routes = listDocumentedRoutes();

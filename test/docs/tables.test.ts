@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
 import settings from '../../config/default.ts';
-import type { ConnectionEnding } from '../../connector/options.ts';
-import { AuditKind } from '../../src/audit/schema.ts';
-import { NotNotified } from '../../src/contract/not-notified.ts';
-import type { RejectionReason } from '../../src/contract/rejection.ts';
-import { refusalReasons } from '../../src/devices/refused-login-schema.ts';
-import { scopes } from '../../src/http/scope.ts';
+import type { ConnectionEnding } from '../../connector/ports.ts';
+import { AuditKind } from '../../src/audit/audit.ts';
+import { NotNotified } from '../../src/contract/event.ts';
+import type { RejectionReason } from '../../src/contract/uplink.ts';
+import { refusalReasons } from '../../src/devices/schema.ts';
+import { scopes } from '../../src/http/request.ts';
 import { reasons as notificationReasons } from '../../src/notifications/reasons.ts';
 import { readProjectFile } from './readme.ts';
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import type { Measurement } from '../../src/contract/measurement.ts';
+import type { Measurement } from '../../src/contract/values.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import { optional, purposesOf, rarely, sId, thresholds } from './arbitraries.ts';
 import type { Gap } from './reference/due.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import type { Measurement } from '../../src/contract/measurement.ts';
-import { checkProfile } from '../../src/engine/check-profile.ts';
+import type { Measurement } from '../../src/contract/values.ts';
+import { checkProfile } from '../../src/engine/check.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 
 // Few senses, values and moments, so that causes are met, broken and met again, and times collide.

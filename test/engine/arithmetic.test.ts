@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { roundDecimal } from '../../src/engine/decimal.ts';
-import { isInside, preparePolygon } from '../../src/engine/arithmetic.ts';
+import { isInside, preparePolygon, roundDecimal } from '../../src/engine/arithmetic.ts';
 
 describe('rounding of decimal text', () => {
   test.each([

@@ -1,11 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { compileProfile } from '../../src/engine/compile.ts';
-import { evaluate } from '../../src/engine/evaluate.ts';
-import { Evaluator } from '../../src/engine/evaluator.ts';
-import type { Evaluated } from '../../src/engine/outcome.ts';
+import { compileProfile, type Evaluated } from '../../src/engine/compile.ts';
+import { evaluate, Evaluator } from '../../src/engine/evaluator.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
-import type { Measurement } from '../../src/contract/measurement.ts';
+import type { Measurement } from '../../src/contract/values.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { momentOf } from './samples.ts';
 

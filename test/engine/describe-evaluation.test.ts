@@ -1,9 +1,12 @@
 import { describe, expect, test } from 'vitest';
-import { describeCause } from '../../src/engine/describe-cause.ts';
-import { Description, describeEvaluation } from '../../src/engine/describe-evaluation.ts';
-import type { AlarmStanding } from '../../src/engine/describe-event.ts';
-import { explain } from '../../src/engine/explain.ts';
-import type { CauseExplanation } from '../../src/engine/explain-cause.ts';
+import {
+  type AlarmStanding,
+  type CauseExplanation,
+  describeCause,
+  describeEvaluation,
+  Description,
+  explain,
+} from '../../src/engine/explain.ts';
 import { number, profileOf, purposeWith, run } from './samples.ts';
 
 const minute = 60_000;

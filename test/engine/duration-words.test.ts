@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { describeDuration, describeProgress } from '../../src/engine/duration-words.ts';
+import { describeDuration, describeProgress } from '../../src/engine/explain.ts';
 
 const second = 1_000;
 const minute = 60 * second;

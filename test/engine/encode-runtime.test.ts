@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { explain } from '../../src/engine/explain.ts';
-import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
+import { encodeRuntime, readRuntime, type StoredRuntime } from '../../src/engine/runtime-codec.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
-import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
 import { number, profileOf, purposeWith, run } from './samples.ts';
 
 const lasting = { sId: '0x1', threshold: { count: 9, relative: true }, thresholds: { isGt: 1 } };

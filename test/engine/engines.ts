@@ -1,13 +1,10 @@
-import type { Place } from '../../src/contract/place.ts';
-import type { Measurement } from '../../src/contract/measurement.ts';
+import type { Measurement, Place } from '../../src/contract/values.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
-import type { Profile } from '../../src/engine/compile.ts';
-import { reportedMoveOf } from '../../src/engine/device-event.ts';
-import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
+import type { Moment, Profile } from '../../src/engine/compile.ts';
+import { reportedMoveOf } from '../../src/engine/fire.ts';
+import { encodeRuntime, readRuntime, type StoredRuntime } from '../../src/engine/runtime-codec.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import type { Listening } from '../../src/engine/listening.ts';
-import type { Moment } from '../../src/engine/outcome.ts';
-import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
+import type { Listening } from '../../src/engine/last-seen.ts';
 import { broughtBack, enter, startRuntime, type Runtime } from '../../src/engine/runtime.ts';
 import { ReferenceEngine } from './reference/engine.ts';
 import type { Engine, Said, StartEngine } from './run-vector.ts';

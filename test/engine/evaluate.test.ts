@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { findEvent } from '../../src/engine/compile.ts';
-import { evaluate } from '../../src/engine/evaluate.ts';
+import { evaluate } from '../../src/engine/evaluator.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
 import { number, profileOf, purposeWith, run } from './samples.ts';

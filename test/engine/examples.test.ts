@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from 'vitest';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import type { Evaluated } from '../../src/engine/outcome.ts';
+import type { Evaluated } from '../../src/engine/compile.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
 import { profileOf } from './samples.ts';
 

@@ -1,8 +1,11 @@
 import { describe, expect, test } from 'vitest';
-import { describeEvaluation } from '../../src/engine/describe-evaluation.ts';
+import {
+  type AskedAt,
+  describeEvaluation,
+  explain,
+  Explanation,
+} from '../../src/engine/explain.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { explain, Explanation } from '../../src/engine/explain.ts';
-import type { AskedAt } from '../../src/engine/explain.ts';
 import type { LastSeen } from '../../src/engine/last-seen.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
 import { profileOf, purposeWith } from './samples.ts';

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import type { Evaluated, Firing } from '../../src/engine/outcome.ts';
+import type { Evaluated, Firing } from '../../src/engine/compile.ts';
 import { happenings, listening, purposesInTime, startTs } from './arbitraries-in-time.ts';
 import { compareEngines } from './compare-engines.ts';
 import { EvaluatorEngine, startReference } from './engines.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { explain } from '../../src/engine/explain.ts';
-import { listenedSince } from '../../src/engine/listening.ts';
+import { listenedSince } from '../../src/engine/last-seen.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
 import { number, profileOf, purposeWith, run } from './samples.ts';
 

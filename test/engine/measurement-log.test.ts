@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { encodeMeasurements, decodeMeasurements } from '../../src/engine/measurement-log.ts';
-import type { Measurement } from '../../src/contract/measurement.ts';
+import { decodeMeasurements, encodeMeasurements } from '../../src/engine/runtime-codec.ts';
+import type { Measurement } from '../../src/contract/values.ts';
 
 const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((val) => val + 0);
 const measurement: fc.Arbitrary<Measurement> = fc.record(

@@ -1,6 +1,5 @@
 import { registerHooks } from 'node:module';
-import { compareAnswer } from '../../src/cli/engine/vectors.ts';
-import { readCases, type Case } from '../../src/cli/engine/vectors/cases.ts';
+import { type Case, compareAnswer, readCases } from '../../src/cli/engine/vectors.ts';
 import { mutations } from './mutations.ts';
 
 /*
@@ -44,7 +43,7 @@ type AnswerModule = { answerCase: (one: Case) => unknown };
 
 const all = readCases().flatMap(({ cases }) => cases);
 for (const [number, { mistake }] of mutations.entries()) {
-  const path = `../../src/cli/engine/vectors/answer-case.ts?mutant=${number}`;
+  const path = `../../src/cli/engine/vectors.ts?mutant=${number}`;
   const { answerCase } = (await import(path)) as AnswerModule;
   const noticedBy = all.filter((one) => !agrees(one, answerCase)).map(({ rule }) => rule);
   process.stdout.write(`${JSON.stringify({ mistake, noticedBy })}\n`);

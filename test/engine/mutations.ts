@@ -7,13 +7,13 @@ export type Mutation = {
 
 const setBack = 'src/ingest/rules/sense-clock.ts';
 const takeTime = 'src/ingest/rules/event-time.ts';
-const kept = 'src/engine/time-kept.ts';
+const kept = 'src/engine/timed.ts';
 const runtime = 'src/engine/runtime.ts';
 
 export const mutations: Mutation[] = [
   {
     mistake: 'behind a move an event is cleared first and learns then',
-    file: 'src/engine/leave.ts',
+    file: 'src/engine/fire.ts',
     changes: [
       [
         '  let cost = 0;\n',
@@ -106,7 +106,7 @@ export const mutations: Mutation[] = [
   },
   {
     mistake: 'a measurement that is ahead ends no silence',
-    file: 'src/engine/collect-timed.ts',
+    file: 'src/engine/timed.ts',
     changes: [
       [
         'const verdict = judgeInTime(',
@@ -166,7 +166,7 @@ export const mutations: Mutation[] = [
   },
   {
     mistake: 'a firing forgets the outcomes of its episode',
-    file: 'src/engine/collect-evidence.ts',
+    file: 'src/engine/evidence.ts',
     changes: [
       ['  const { lately } = evidence;\n  let isEmpty', '  const lately = null;\n  let isEmpty'],
     ],
@@ -183,39 +183,39 @@ export const mutations: Mutation[] = [
   },
   {
     mistake: 'outcomes of an episode that are too old count against it',
-    file: 'src/engine/age.ts',
+    file: 'src/engine/timed.ts',
     changes: [['time.lately?.filter((outcome) => outcome.t >= oldestT)', 'time.lately']],
   },
   {
     mistake: 'measurement.count makes a silence lenient',
-    file: 'src/engine/compile-cause.ts',
+    file: 'src/engine/compile.ts',
     changes: [['time?.forMs || time?.noneForMs', 'time?.forMs']],
   },
   {
     mistake: 'silentMs counts to the ts of the firing',
-    file: 'src/engine/build-event.ts',
+    file: 'src/engine/fire.ts',
     changes: [['Math.max(nowTs, completeTs ?? nowTs) - sinceTs', 'nowTs - sinceTs']],
   },
   {
     mistake: 'a silence is told of as of the ts of the firing',
-    file: 'src/engine/build-event.ts',
+    file: 'src/engine/fire.ts',
     changes: [
       ['silenceOf(cause, time.silence, nowTs)', 'silenceOf(cause, time.silence, origin.ts)'],
     ],
   },
   {
     mistake: 'heldMs counts to the ts of the firing, however old',
-    file: 'src/engine/build-event.ts',
+    file: 'src/engine/fire.ts',
     changes: [['Math.max(ts, due?.t ?? ts) - sinceT', 'ts - sinceT']],
   },
   {
     mistake: "a notice is not told where another event's re-entry follows",
-    file: 'src/cli/engine/led.ts',
+    file: 'src/cli/engine/play.ts',
     changes: [['asksForMove(actions) && transition', 'asksForMove === asksForMove && transition']],
   },
   {
     mistake: 'a measurement that a cause with noneForMs takes leaves T',
-    file: 'src/engine/collect-timed.ts',
+    file: 'src/engine/timed.ts',
     changes: [
       [
         '    own ??= draft.open(event);\n    dropOld(event, draft, own, t);\n',
@@ -229,7 +229,7 @@ export const mutations: Mutation[] = [
   },
   {
     mistake: 'the age of the first measurement of a run decides between 2 s and a minute',
-    file: 'src/engine/run.ts',
+    file: 'src/engine/runtime.ts',
     changes: [
       [
         'dueOf(sinceT + forMs, t, moment)',
@@ -243,27 +243,27 @@ export const mutations: Mutation[] = [
   },
   {
     mistake: 'a tick that is due as a gap begins is put off',
-    file: 'src/engine/listening.ts',
+    file: 'src/engine/last-seen.ts',
     changes: [['if (at > gap.fromTs && at < until)', 'if (at >= gap.fromTs && at < until)']],
   },
   {
     mistake: 'a tick in the first millisecond of a gap is not put off',
-    file: 'src/engine/listening.ts',
+    file: 'src/engine/last-seen.ts',
     changes: [['if (at > gap.fromTs && at < until)', 'if (at > gap.fromTs + 1 && at < until)']],
   },
   {
     mistake: 'a tick fires at the newest measurement of a cause, also where that disagreed',
-    file: 'src/engine/run-tick.ts',
+    file: 'src/engine/evaluator.ts',
     changes: [['(time?.causes[at]?.agreedT ?? t)', '(time?.causes[at]?.lastT ?? t)']],
   },
   {
     mistake: 'a firing has the earliest time at which its causes took the measurement',
-    file: 'src/engine/collect-timed.ts',
+    file: 'src/engine/timed.ts',
     changes: [['return Math.max(t, ...last);', 'return Math.min(...last);']],
   },
   {
     mistake: 'a run whose newest measurement is too old goes on with the new one',
-    file: 'src/engine/collect-timed.ts',
+    file: 'src/engine/timed.ts',
     changes: [
       [
         '    own ??= draft.open(event);\n    dropOld(event, draft, own, t);\n',
@@ -283,19 +283,19 @@ export const mutations: Mutation[] = [
   },
   {
     mistake: 'an old report of a state counts',
-    file: 'src/ingest/rules/state.ts',
+    file: 'src/ingest/rules/apply.ts',
     changes: [['&& report.ts < reported.ts', '&& report.ts < -Infinity']],
   },
   {
     mistake: 'a report of a state counts again',
-    file: 'src/ingest/rules/state.ts',
+    file: 'src/ingest/rules/apply.ts',
     changes: [
       ['report.ts === reported.ts && isSamePlace', 'report.ts === -Infinity && isSamePlace'],
     ],
   },
   {
     mistake: 'a report of a state without ts may be older than the one before it',
-    file: 'src/ingest/rules/state.ts',
+    file: 'src/ingest/rules/apply.ts',
     changes: [['return !isStamped && reported.ts', 'return reported.ts']],
   },
   {
@@ -416,56 +416,56 @@ export const mutations: Mutation[] = [
   {
     mistake:
       'after a clock that was set right the n-th measurement of a run is of the time of then',
-    file: 'src/engine/run.ts',
+    file: 'src/engine/runtime.ts',
     changes: [['Math.max(leastT, Math.min(due.t, latestTs))', 'Math.max(leastT, due.t)']],
   },
   {
     mistake: 'after a clock that was set right a run is complete in the present at once',
-    file: 'src/engine/run.ts',
+    file: 'src/engine/runtime.ts',
     changes: [['Math.max(leastT, Math.min(due.t, latestTs))', 'Math.min(due.t, latestTs)']],
   },
   {
     mistake: 'after a clock that was set right a tick waits for the arrivals of then',
-    file: 'src/engine/run.ts',
+    file: 'src/engine/runtime.ts',
     changes: [['due.ts > earliestTs + lateMarginMs ? earliestTs + marginMs : due.ts', 'due.ts']],
   },
   {
     mistake:
       'after a clock that was set right a tick that is due before the present waits for d only',
-    file: 'src/engine/run.ts',
+    file: 'src/engine/runtime.ts',
     changes: [['const earliestTs = Math.max(t, latestTs);', 'const earliestTs = t;']],
   },
   {
     mistake: 'after a clock that was set right the tick of a late measurement comes after 2 s',
-    file: 'src/engine/run.ts',
+    file: 'src/engine/runtime.ts',
     changes: [['due.ts > earliestTs + lateMarginMs ?', 'due.ts > earliestTs + marginMs ?']],
   },
   {
     mistake:
       'after a clock that was set right a tick a minute after the present is brought back too',
-    file: 'src/engine/run.ts',
+    file: 'src/engine/runtime.ts',
     changes: [['due.ts > earliestTs + lateMarginMs ?', 'due.ts >= earliestTs + lateMarginMs ?']],
   },
   {
     mistake:
       'after a clock that was set right a tick of more than a minute after the present stays',
-    file: 'src/engine/run.ts',
+    file: 'src/engine/runtime.ts',
     changes: [['due.ts > earliestTs + lateMarginMs ?', 'due.ts > earliestTs + lateMarginMs + 1 ?']],
   },
   {
     mistake:
       'after a clock that was set right a tick is brought back to a minute after the present',
-    file: 'src/engine/run.ts',
+    file: 'src/engine/runtime.ts',
     changes: [['? earliestTs + marginMs : due.ts', '? earliestTs + lateMarginMs : due.ts']],
   },
   {
     mistake: 'a clock that is set right lets messages be 9.999 s later than it says',
-    file: 'src/cli/engine/device.ts',
+    file: 'src/cli/engine/play.ts',
     changes: [['nowTs + aheadMs', 'nowTs + aheadMs - 1']],
   },
   {
     mistake: 'a clock that is set right lets messages be 10.001 s later than it says',
-    file: 'src/cli/engine/device.ts',
+    file: 'src/cli/engine/play.ts',
     changes: [['nowTs + aheadMs', 'nowTs + aheadMs + 1']],
   },
 ];

@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
+import { encodeRuntime, readRuntime, type StoredRuntime } from '../../src/engine/runtime-codec.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { findNextDue } from '../../src/engine/next-due.ts';
-import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
+import { findNextDue } from '../../src/engine/timed.ts';
 import { happenings, listening, purposesInTime, startTs } from './arbitraries-in-time.ts';
 import { EvaluatorEngine } from './engines.ts';
 import { answer, callsOf } from './play.ts';

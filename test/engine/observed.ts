@@ -1,4 +1,4 @@
-import type { Evaluated, Firing, Transition } from '../../src/engine/outcome.ts';
+import type { Evaluated, Firing, Transition } from '../../src/engine/compile.ts';
 import type { ReferenceArrival } from './reference/arrival.ts';
 import type { Led, Moves } from './vector.ts';
 

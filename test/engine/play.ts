@@ -1,7 +1,6 @@
-import type { Measurement } from '../../src/contract/measurement.ts';
-import type { Place } from '../../src/contract/place.ts';
+import type { Measurement, Place } from '../../src/contract/values.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
-import type { Evaluated, Moment } from '../../src/engine/outcome.ts';
+import type { Evaluated, Moment } from '../../src/engine/compile.ts';
 import { aheadMs } from '../../src/ingest/rules/sense-clock.ts';
 import { startTs, type Happening } from './arbitraries-in-time.ts';
 import { isSomething } from './observed.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { checkProfile } from '../../src/engine/check-profile.ts';
+import { checkProfile } from '../../src/engine/check.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 
 describe('a profile is refused', () => {

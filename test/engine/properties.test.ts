@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { explain, Explanation } from '../../src/engine/explain.ts';
-import type { Measurement } from '../../src/contract/measurement.ts';
+import type { Measurement } from '../../src/contract/values.ts';
 import { listWarnings } from '../../src/engine/warnings.ts';
 import { measurements, purposes } from './arbitraries.ts';
 import { deepFreeze, profileOf, run, start, stored, type Standing } from './samples.ts';

@@ -1,11 +1,10 @@
 import { expect } from 'vitest';
-import type { Place } from '../../src/contract/place.ts';
+import type { Measurement, Place } from '../../src/contract/values.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { aheadMs } from '../../src/ingest/rules/sense-clock.ts';
-import { checkProfile } from '../../src/engine/check-profile.ts';
-import type { Evaluated, Moment, Transition } from '../../src/engine/outcome.ts';
+import { checkProfile } from '../../src/engine/check.ts';
+import type { Evaluated, Moment, Transition } from '../../src/engine/compile.ts';
 import type { DeviceEvent } from '../../src/contract/event.ts';
-import type { Measurement } from '../../src/contract/measurement.ts';
 import { observe, observeMove, observeTicks, withSilent } from './observed.ts';
 import { ReferenceArrival, type Sent } from './reference/arrival.ts';
 import type { Gap } from './reference/due.ts';

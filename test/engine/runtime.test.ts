@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { evaluate } from '../../src/engine/evaluate.ts';
+import { evaluate } from '../../src/engine/evaluator.ts';
 import { broughtBack, enter, hasPlace, startRuntime } from '../../src/engine/runtime.ts';
 import { number, profileOf, purposeWith, run, stored } from './samples.ts';
 

@@ -1,12 +1,10 @@
-import { compileProfile, type Profile } from '../../src/engine/compile.ts';
-import { evaluate, type Evaluation } from '../../src/engine/evaluate.ts';
-import type { Moment } from '../../src/engine/outcome.ts';
-import type { Measurement } from '../../src/contract/measurement.ts';
+import { compileProfile, type Moment, type Profile } from '../../src/engine/compile.ts';
+import { evaluate, type Evaluation } from '../../src/engine/evaluator.ts';
+import type { Measurement } from '../../src/contract/values.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
-import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
+import { encodeRuntime, readRuntime, type StoredRuntime } from '../../src/engine/runtime-codec.ts';
 import { startRuntime, type Runtime } from '../../src/engine/runtime.ts';
 import { notice, type LastSeen } from '../../src/engine/last-seen.ts';
-import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
 
 /** A purpose with one state, number 1, that has these events. */
 export function purposeWith(...events: unknown[]): Purpose {

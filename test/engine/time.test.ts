@@ -1,9 +1,8 @@
 import { describe, expect, test } from 'vitest';
 import { compileProfile } from '../../src/engine/compile.ts';
-import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
+import { encodeRuntime, readRuntime, type StoredRuntime } from '../../src/engine/runtime-codec.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import type { Listening } from '../../src/engine/listening.ts';
-import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
+import type { Listening } from '../../src/engine/last-seen.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
 import { purposeWith } from './samples.ts';
 

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { Position } from '../../src/contract/measurement.ts';
+import { Position } from '../../src/contract/values.ts';
 
 const Place = z.strictObject({ puId: z.int(), stId: z.int() });
 

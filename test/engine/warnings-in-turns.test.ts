@@ -1,9 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Purpose } from '../../src/contract/purpose.ts';
-import { listWarnings } from '../../src/engine/warnings.ts';
-import { nextTurn } from '../../src/lib/in-turns.ts';
-import { listWarningsInTurns } from '../../src/engine/warnings-in-turns.ts';
+import { listWarnings, listWarningsInTurns } from '../../src/engine/warnings.ts';
+import { nextTurn } from '../../src/lib/event-loop.ts';
 import { purposes } from './arbitraries.ts';
 
 const pathOf = (index: number) => `/purposes/${index}`;

@@ -1,10 +1,9 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import type { Measurement } from '../../src/contract/measurement.ts';
+import type { Measurement } from '../../src/contract/values.ts';
 import type { Runtime } from '../../src/engine/runtime.ts';
-import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
-import { readRuntime, type StoredRuntime } from '../../src/engine/read-runtime.ts';
+import { encodeRuntime, readRuntime, type StoredRuntime } from '../../src/engine/runtime-codec.ts';
 import { explain } from '../../src/engine/explain.ts';
 import { momentOf, number, profileOf, purposeWith, start } from './samples.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { asJsonList } from '../../src/exports/text.ts';
+import { asJsonList } from '../../src/exports/exports.ts';
 
 async function readAll(pieces: AsyncIterable<string>): Promise<string[]> {
   const all: string[] = [];

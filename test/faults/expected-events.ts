@@ -1,9 +1,9 @@
 import { compileProfile } from '../../src/engine/compile.ts';
-import { evaluate } from '../../src/engine/evaluate.ts';
+import { evaluate } from '../../src/engine/evaluator.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
 import { notice, type LastSeen } from '../../src/engine/last-seen.ts';
-import type { Measurement } from '../../src/contract/measurement.ts';
+import type { Measurement } from '../../src/contract/values.ts';
 
 /** An event reduced to what tells it from any other: type, time, and what fired or changed. */
 export type EventMark = string;

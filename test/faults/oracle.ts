@@ -1,5 +1,4 @@
-import { readOptionsOrExit } from '../../src/cli/read-options.ts';
-import { UsageError } from '../../src/cli/usage-error.ts';
+import { readOptionsOrExit, UsageError } from '../../src/cli/command-line.ts';
 import { numberOf } from '../../bench/options.ts';
 import { findTimescaleBinDir } from '../support/cluster.ts';
 import type { Fault } from './fault.ts';

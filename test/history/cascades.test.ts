@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { accountRows, deviceRows, personalRows } from '../../src/history/owned-rows.ts';
-import { historyTables } from '../../src/history/kind.ts';
+import { accountRows, deviceRows, personalRows } from '../../src/history/clear-removed.ts';
+import { historyTables } from '../../src/history/retention.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 /**
  * How many rows one row of the other table takes along when it is deleted, or changes: each of these foreign keys
- * was looked at. What can be many is deleted in pieces before (`owned-rows.ts`), and has no place here.
+ * was looked at. What can be many is deleted in pieces before (`history/clear-removed.ts`), and has no place here.
  */
 const few: Record<string, string> = {
   'account_quota -> account': 'one a quota that the operator changed',

@@ -1,6 +1,5 @@
 import type { Database } from '../../src/db/database.ts';
-import { Turn, type RemovedDevices } from '../../src/history/pieces.ts';
-import { purgeDevices } from '../../src/history/purge.ts';
+import { purgeDevices, type RemovedDevices, Turn } from '../../src/history/clear-removed.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
 
 /** Deletes all history of devices, in as many turns as it takes. */

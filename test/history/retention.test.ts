@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { pruneHistory } from '../../src/history/prune.ts';
 import {
   applyNext,
   dayMs,
@@ -10,9 +9,10 @@ import {
   inForce,
   listRetention,
   noticeMs,
+  pruneHistory,
+  type RetentionRow,
   settle,
   settleRetention,
-  type RetentionRow,
 } from '../../src/history/retention.ts';
 import {
   databaseKinds,

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { listFailedJobs, type FailedJob } from '../../src/history/failed-jobs.ts';
-import { startUpkeep } from '../../src/history/upkeep.ts';
+import { type FailedJob, listFailedJobs, startUpkeep } from '../../src/history/upkeep.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { findTimescaleBinDir, startThrowAwayCluster, type Cluster } from '../support/cluster.ts';
 import { openTestDatabase, testDatabase } from '../support/database.ts';

@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { platform } from 'node:process';
 import { expect, test } from 'vitest';
-import { listen } from '../../src/http/listen.ts';
+import { listen } from '../../src/http/server.ts';
 
 test.skipIf(platform !== 'linux')('a turn of the loop accepts several connections', async () => {
   const server = createServer();

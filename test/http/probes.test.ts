@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { probeRoutes } from '../../src/http/probes.ts';
+import { probeRoutes } from '../../src/http/health.ts';
 import { startTestHttp } from './start.ts';
 
 test('not ready is said with what is missing, and logged by nobody', async () => {

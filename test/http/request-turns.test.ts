@@ -2,9 +2,8 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { OneByOne } from '../../src/http/arrivals.ts';
-import { refuseAtOnce } from '../../src/http/refuse.ts';
-import { createRequestTurns, type RequestTurns } from '../../src/http/request-turns.ts';
+import { createRequestTurns, OneByOne, type RequestTurns } from '../../src/http/arrivals.ts';
+import { refuseAtOnce } from '../../src/http/server.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setImmediate', 'setTimeout'] }));
 afterEach(() => void vi.useRealTimers());

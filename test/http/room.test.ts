@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { afterEach, expect, test } from 'vitest';
 import { z } from 'zod';
 import { DomainError } from '../../src/errors.ts';
-import { probeRoutes } from '../../src/http/probes.ts';
+import { probeRoutes } from '../../src/http/health.ts';
 import { defineRoute } from '../../src/http/route.ts';
 import { held, quick } from './held.ts';
 import { startTestHttp, type TestHttp } from './start.ts';

@@ -1,7 +1,7 @@
 import type { IncomingMessage } from 'node:http';
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { namesItsHost, normalizeTarget } from '../../src/http/target.ts';
+import { namesItsHost, normalizeTarget } from '../../src/http/server.ts';
 import { routes } from './routes.ts';
 import { startTestHttp, type TestHttp } from './start.ts';
 

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { scopes } from '../../src/http/scope.ts';
+import { scopes } from '../../src/http/request.ts';
 import { configuration, thresholdPurpose } from '../journeys/app.ts';
 import { testService, type TestService } from '../journeys/service.ts';
 import { openTestDatabase } from '../support/database.ts';

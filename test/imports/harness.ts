@@ -1,7 +1,7 @@
 import { configuration, send } from '../journeys/app.ts';
 import type { Registration } from '../journeys/app.ts';
 import type { Database } from '../../src/db/database.ts';
-import type { ImportReceipt } from '../../src/imports/schema.ts';
+import type { ImportReceipt } from '../../src/imports/routes.ts';
 import { openTestDatabase } from '../support/database.ts';
 import { testService, type TestService } from '../journeys/service.ts';
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createAccountTurns } from '../../src/ingest/fair-queue.ts';
-import type { AccountTurns } from '../../src/ingest/queue/turns.ts';
+import { type AccountTurns, createAccountTurns } from '../../src/ingest/fair-queue.ts';
 
 type Element = {
   accountId: number;

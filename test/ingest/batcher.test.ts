@@ -1,8 +1,12 @@
 import { beforeEach, expect, test } from 'vitest';
-import type { Committing } from '../../src/db/transaction.ts';
-import type { Batch } from '../../src/ingest/queue/batch.ts';
+import type { Committing } from '../../src/db/database.ts';
+import {
+  type Batch,
+  type Batcher,
+  type BatcherOptions,
+  createBatcher,
+} from '../../src/ingest/batcher.ts';
 import { DeviceQueues } from '../../src/ingest/queues.ts';
-import { type Batcher, type BatcherOptions, createBatcher } from '../../src/ingest/batcher.ts';
 import { device, measurementsUnit, tickUnit, unitIds } from './units.ts';
 
 /** A batch that the batcher has begun; nothing comes of it until it is told here. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { findClockNotes } from '../../src/ingest/save-states.ts';
-import { findNewest } from '../../src/measurements/newest.ts';
+import { findNewest } from '../../src/measurements/store.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { countingPurpose, ingestProcess, insertDevice, installProfile, now } from './harness.ts';
 import type { IngestProcess } from './harness.ts';

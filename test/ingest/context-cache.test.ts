@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest';
 import { compileProfile } from '../../src/engine/compile.ts';
-import type { DeviceContext } from '../../src/ingest/rules/device-context.ts';
-import { newDeviceQueue } from '../../src/ingest/queue/device-queue.ts';
-import type { DeviceQueue } from '../../src/ingest/queue/device-queue.ts';
-import { Pages } from '../../src/ingest/rules/pages.ts';
-import { ContextCache } from '../../src/ingest/store/context-cache.ts';
+import { type DeviceContext, Pages } from '../../src/ingest/rules/model.ts';
+import { type DeviceQueue, newDeviceQueue } from '../../src/ingest/queues.ts';
+import { ContextCache } from '../../src/ingest/device-state.ts';
 import { countingPurpose } from './harness.ts';
 
 const jsonBytes = 10_000;

@@ -1,9 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { Message, sizeOf } from '../../src/ingest/rules/message.ts';
-import type { Work } from '../../src/ingest/queue/device-queue.ts';
-import { DeviceQueues } from '../../src/ingest/queues.ts';
-import { takeBatch } from '../../src/ingest/queue/take-batch.ts';
-import { split } from '../../src/ingest/store/split.ts';
+import { Message, sizeOf } from '../../src/ingest/rules/model.ts';
+import { DeviceQueues, takeBatch, type Work } from '../../src/ingest/queues.ts';
+import { split } from '../../src/ingest/plan.ts';
 import { device, measurementsUnit, tickUnit, unitIds } from './units.ts';
 
 describe('queues', () => {

@@ -1,11 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { expect, test } from 'vitest';
 import type { NewEvent } from '../../src/contract/event.ts';
-import { noChanges } from '../../src/ingest/rules/changes.ts';
-import { Message } from '../../src/ingest/rules/message.ts';
+import { Message, noChanges } from '../../src/ingest/rules/model.ts';
 import { createEventQuota, type EventCounts } from '../../src/ingest/event-quota.ts';
-import { planBatch } from '../../src/ingest/store/plan-batch.ts';
-import type { Plan } from '../../src/ingest/store/plan.ts';
+import { type Plan, planBatch } from '../../src/ingest/plan.ts';
 import { uplink } from './harness.ts';
 
 /** A plan of one message of the account that records so many events. */

@@ -1,10 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { compileProfile } from '../../src/engine/compile.ts';
-import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
+import {
+  addedTo,
+  encodeRuntime,
+  replay,
+  type StoredLog,
+  type StoredRuntime,
+} from '../../src/engine/runtime-codec.ts';
 import { Evaluator } from '../../src/engine/evaluator.ts';
-import { addedTo, replay } from '../../src/engine/replay.ts';
-import type { StoredLog } from '../../src/engine/replay.ts';
-import type { StoredRuntime } from '../../src/engine/read-runtime.ts';
 import { startRuntime } from '../../src/engine/runtime.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';

@@ -1,4 +1,4 @@
-import type { AlarmSignal } from '../../src/contract/alarm-signal.ts';
+import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import type { IngestProcess } from './harness.ts';
 

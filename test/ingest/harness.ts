@@ -1,28 +1,29 @@
 import { randomUUID } from 'node:crypto';
 import pino from 'pino';
 import { expect } from 'vitest';
-import type { Bus } from '../../src/bus/bus.ts';
-import { createLocalBus } from '../../src/bus/local.ts';
-import type { AlarmSignal } from '../../src/contract/alarm-signal.ts';
+import { type Bus, createLocalBus } from '../../src/bus/bus.ts';
+import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import type { RecordedEvent } from '../../src/contract/event.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import type { DeviceIdentity, Downlink, Uplink, UplinkContent } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
 import { keepRejections } from '../../src/devices/rejections.ts';
 import { replaceConfigurations } from '../../src/devices/queries.ts';
-import { recordEvents } from '../../src/events/record.ts';
+import { recordEvents } from '../../src/events/routes.ts';
 import { startIngest } from '../../src/ingest/ingest.ts';
 import type { Ingest, IngestDeps } from '../../src/ingest/ingest.ts';
 import type { EventQuotaOptions } from '../../src/ingest/event-quota.ts';
-import type { MeasurementRow } from '../../src/ingest/rules/measurement-row.ts';
-import type { ApplyLimits } from '../../src/ingest/rules/scope.ts';
-import type { RetryBounds } from '../../src/ingest/store/retry.ts';
-import { createKnownSeries } from '../../src/measurements/series.ts';
-import { findNewest } from '../../src/measurements/newest.ts';
-import { addMeasurements, findStored, storeMeasurements } from '../../src/measurements/store.ts';
+import type { ApplyLimits, MeasurementRow } from '../../src/ingest/rules/model.ts';
+import type { RetryBounds } from '../../src/ingest/retry.ts';
+import {
+  addMeasurements,
+  createKnownSeries,
+  findNewest,
+  findStored,
+  storeMeasurements,
+} from '../../src/measurements/store.ts';
 import { ringsOf, type Ringing } from './rings-of.ts';
-import { keepDisplays } from '../../src/profiles/kept-displays.ts';
-import { saveProfileAnswers } from '../../src/profiles/save-answers.ts';
+import { keepDisplays, saveProfileAnswers } from '../../src/profiles/downlinks.ts';
 import { openTestDatabase } from '../support/database.ts';
 
 export {

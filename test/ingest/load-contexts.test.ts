@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
-import { createContextLoader } from '../../src/ingest/device-state.ts';
-import { newDeviceQueue } from '../../src/ingest/queue/device-queue.ts';
-import type { DeviceQueue } from '../../src/ingest/queue/device-queue.ts';
-import { ContextCache } from '../../src/ingest/store/context-cache.ts';
-import { findNewest } from '../../src/measurements/newest.ts';
+import { ContextCache, createContextLoader } from '../../src/ingest/device-state.ts';
+import { type DeviceQueue, newDeviceQueue } from '../../src/ingest/queues.ts';
+import { findNewest } from '../../src/measurements/store.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { configuration, countingPurpose } from './harness.ts';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { Pages } from '../../src/ingest/rules/pages.ts';
+import { Pages } from '../../src/ingest/rules/model.ts';
 
 test('a list with another element has that one, and the list that it was made of has not', () => {
   const change = fc.tuple(fc.nat(99), fc.integer());

@@ -1,8 +1,6 @@
 import { expect, it } from 'vitest';
-import { recordEvent } from '../../src/ingest/rules/record-event.ts';
-import { noChanges } from '../../src/ingest/rules/changes.ts';
-import type { MessageScope } from '../../src/ingest/rules/scope.ts';
-import type { DeviceContext } from '../../src/ingest/rules/device-context.ts';
+import { recordEvent } from '../../src/ingest/rules/evaluate.ts';
+import { type DeviceContext, type MessageScope, noChanges } from '../../src/ingest/rules/model.ts';
 import { device } from './units.ts';
 
 it('gives events of one moment keys that sort as they happened, over batches and versions', () => {

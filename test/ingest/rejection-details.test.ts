@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { checkSense, checkTime } from '../../src/ingest/rules/validate.ts';
+import { checkSense, checkTime } from '../../src/ingest/rules/measurements.ts';
 
 const senses = new Map([['0x01', { sId: '0x01', max: 85 }]]);
 const arrived = { arrivedTs: 1_000_000, limits: { maxAheadMs: 300_000 } };

@@ -1,10 +1,5 @@
 import { expect, test } from 'vitest';
-import {
-  mayFollow,
-  noteRedelivery,
-  retryBounds,
-  type Attempts,
-} from '../../src/ingest/store/retry.ts';
+import { type Attempts, mayFollow, noteRedelivery, retryBounds } from '../../src/ingest/retry.ts';
 
 test('redeliveries are expected for ten seconds after the last one that was met', () => {
   const redeliveries = { untilMs: -Infinity };

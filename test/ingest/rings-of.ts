@@ -1,8 +1,7 @@
-import type { AlarmSignal, FiredSignal } from '../../src/contract/alarm-signal.ts';
+import type { AlarmSignal, FiredSignal } from '../../src/contract/alarm.ts';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Sql } from '../../src/db/sql.ts';
-import type { Fired as Firing } from '../../src/contract/actions/action.ts';
-import type { Actions } from '../../src/contract/actions.ts';
+import type { Actions, Fired as Firing } from '../../src/contract/actions.ts';
 
 /** An event of which people are told, with the actions of its purpose. */
 export type Ringing = Firing & { actions: Actions };

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { DeviceIdentity, UplinkContent } from '../../src/contract/uplink.ts';
-import { newDeviceQueue } from '../../src/ingest/queue/device-queue.ts';
-import { DeviceQueues, stamp } from '../../src/ingest/queues.ts';
-import { checkTime } from '../../src/ingest/rules/validate.ts';
+import { DeviceQueues, newDeviceQueue, stamp } from '../../src/ingest/queues.ts';
+import { checkTime } from '../../src/ingest/rules/measurements.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import {
   countingPurpose,

@@ -3,8 +3,13 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Delivery, DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
 import { DomainError } from '../../src/errors.ts';
-import { usualTickPace, type TickPace } from '../../src/ingest/ticks/pace.ts';
-import { startTicks, type Ticks, type TicksDeps } from '../../src/ingest/ticks.ts';
+import {
+  startTicks,
+  type TickPace,
+  type Ticks,
+  type TicksDeps,
+  usualTickPace,
+} from '../../src/ingest/ticks.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { insertDevice, insertDevices, now } from './harness.ts';
 

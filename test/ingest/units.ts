@@ -1,6 +1,6 @@
 import type { DeviceIdentity, Uplink } from '../../src/contract/uplink.ts';
-import { Message, newUnit, uplinkOfTick, type Unit } from '../../src/ingest/rules/message.ts';
-import type { Work } from '../../src/ingest/queue/device-queue.ts';
+import { Message, newUnit, type Unit, uplinkOfTick } from '../../src/ingest/rules/model.ts';
+import type { Work } from '../../src/ingest/queues.ts';
 
 export const device = (deviceId: number, accountId = 1): DeviceIdentity => ({
   deviceId,

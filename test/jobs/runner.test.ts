@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { monotonicClock } from '../../src/lib/clock.ts';
-import { startJobRunner, type DoPiece, type JobRunner } from '../../src/jobs/runner.ts';
-import { insertJob } from '../../src/jobs/jobs.ts';
+import { type DoPiece, insertJob, type JobRunner, startJobRunner } from '../../src/jobs/jobs.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
 import type { Database } from '../../src/db/database.ts';
 

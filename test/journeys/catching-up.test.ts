@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import { findFreePort } from '../../src/db/embedded/cluster.ts';
 import { openDatabase } from '../../src/db/database.ts';
-import { processName } from '../../src/db/other-processes.ts';
+import { processName } from '../../src/db/lease.ts';
 import { systemClock } from '../../src/lib/clock.ts';
 import { databaseKinds, type DatabaseKind } from '../support/database.ts';
 import { configuration, openApp, send, type App, type Registration } from './app.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { checkInParts, isLarge } from '../../src/lib/check-parts.ts';
+import { checkInParts, isLarge } from '../../src/lib/schema.ts';
 
 const Thing = z
   .object({

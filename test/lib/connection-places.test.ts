@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { ConnectionPlaces, type ConnectionPlacesOptions } from '../../src/lib/connection-places.ts';
-import { networks } from '../../src/lib/network.ts';
+import { networks } from '../../src/lib/address.ts';
 
 /** Places, and who holds them, by name. */
 function startPlaces(options: Partial<ConnectionPlacesOptions> = {}) {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { FairTurns } from '../../src/lib/fair-turns.ts';
+import { FairTurns } from '../../src/lib/fair-queue.ts';
 
 const rest = (turns: FairTurns<string>, count = Infinity): string[] => {
   const taken: string[] = [];

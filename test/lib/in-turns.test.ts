@@ -1,6 +1,6 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { inTurns } from '../../src/lib/in-turns.ts';
+import { inTurns } from '../../src/lib/event-loop.ts';
 
 test('visits all that was there, in order, and others have their turn', async () => {
   const things = new Set(Array.from({ length: 1_000 }, (_, n) => n));

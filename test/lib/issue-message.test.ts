@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { describeIssue } from '../../src/lib/issue-message.ts';
+import { describeIssue } from '../../src/lib/schema.ts';
 
 test.each([
   [z.object({}), undefined, 'expected object, found nothing'],

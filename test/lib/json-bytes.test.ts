@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { countJsonBytes } from '../../src/lib/json-bytes.ts';
+import { countJsonBytes } from '../../src/lib/json.ts';
 
 /** What parsing fills in is left out. */
 function withoutDefault(_key: string, value: unknown): unknown {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { measureJson } from '../../src/lib/json-extent.ts';
+import { measureJson } from '../../src/lib/json.ts';
 
 /** Counted by building the value and walking through it. */
 function walk(value: unknown): { depth: number; parts: number } {

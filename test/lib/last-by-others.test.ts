@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { LastByOthers } from '../../src/lib/last-by-others.ts';
+import { LastByOthers } from '../../src/lib/fair-queue.ts';
 
 test('says for each when somebody else last did something', () => {
   fc.assert(

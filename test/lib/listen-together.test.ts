@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { platform } from 'node:process';
 import { afterEach, expect, test } from 'vitest';
-import { listenTogether } from '../../src/lib/listen-together.ts';
+import { listenTogether } from '../../src/lib/servers.ts';
 
 const open: Server[] = [];
 afterEach(() => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { WakeableRest } from '../../src/lib/wakeable-rest.ts';
+import { WakeableRest } from '../../src/lib/wait.ts';
 
 beforeEach(() => void vi.useFakeTimers());
 afterEach(() => void vi.useRealTimers());

@@ -1,9 +1,13 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { startListening, type ListeningWatch } from '../../src/listening/listening.ts';
-import { findListening } from '../../src/listening/find-listening.ts';
-import { forgetGaps, noteListening } from '../../src/listening/queries.ts';
-import { leadersAmong } from '../../src/assembly/listening.ts';
+import {
+  findListening,
+  forgetGaps,
+  type ListeningWatch,
+  noteListening,
+  startListening,
+} from '../../src/listening/listening.ts';
+import { leadersAmong } from '../../src/assembly/devices.ts';
 import { newDevice } from '../events/app.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 

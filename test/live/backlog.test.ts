@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { Backlog } from '../../src/live/backlog.ts';
+import { Backlog } from '../../src/live/live.ts';
 import type { LiveDevice } from '../../src/bus/bus.ts';
 
 const device = (count: number): LiveDevice => ({

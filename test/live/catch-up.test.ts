@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { catchUpValues } from '../../src/live/catch-up.ts';
-import type { LivePosition } from '../../src/live/live-position.ts';
+import type { LivePosition } from '../../src/live/value.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
-import { readPosition } from '../../src/streams/read-position.ts';
+import { readPosition } from '../../src/streams/position.ts';
 import * as app from '../events/app.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 

@@ -1,10 +1,8 @@
 import { expect, test } from 'vitest';
-import type { BusMessages } from '../../src/bus/bus.ts';
-import { createLocalBus } from '../../src/bus/local.ts';
-import { publishValues } from '../../src/ingest/store/publish-values.ts';
-import type { Plan } from '../../src/ingest/store/plan.ts';
-import { createAnnouncer } from '../../src/live/announce.ts';
-import { startListeners } from '../../src/live/listeners.ts';
+import { type BusMessages, createLocalBus } from '../../src/bus/bus.ts';
+import { publishValues } from '../../src/ingest/after-commit.ts';
+import type { Plan } from '../../src/ingest/plan.ts';
+import { createAnnouncer, startListeners } from '../../src/live/listeners.ts';
 
 const newBus = () =>
   createLocalBus({

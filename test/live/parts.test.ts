@@ -1,8 +1,12 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { maxSent, parseLivePosition, writeLivePosition } from '../../src/live/live-position.ts';
-import { ValueThrottle } from '../../src/live/throttle.ts';
-import { Value } from '../../src/live/value.ts';
+import {
+  maxSent,
+  parseLivePosition,
+  Value,
+  ValueThrottle,
+  writeLivePosition,
+} from '../../src/live/value.ts';
 
 const device = { deviceId: 1, uuid: 'u' };
 const position = { ts: 1_795_219_200_000, server: 'abc', snapshot: '5:9:7' };

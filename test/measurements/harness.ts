@@ -1,6 +1,9 @@
 import { expect } from 'vitest';
-import { createKnownSeries } from '../../src/measurements/series.ts';
-import { storeMeasurements, type StoredMeasurement } from '../../src/measurements/store.ts';
+import {
+  createKnownSeries,
+  type StoredMeasurement,
+  storeMeasurements,
+} from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
 
 export type Point = { sId: string; ts: number; val: number | { lat: number; long: number } };

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { maxValues } from '../../src/engine/last-seen.ts';
-import { findNewest } from '../../src/measurements/newest.ts';
+import { findNewest } from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
 import { databaseKinds } from '../support/database.ts';
 import { pointsIn } from './harness.ts';

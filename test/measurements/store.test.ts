@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { createKnownSeries } from '../../src/measurements/series.ts';
-import { addMeasurements, storeMeasurements } from '../../src/measurements/store.ts';
+import {
+  addMeasurements,
+  createKnownSeries,
+  storeMeasurements,
+} from '../../src/measurements/store.ts';
 import * as app from '../events/app.ts';
 import { databaseKinds } from '../support/database.ts';
 import { pointsIn } from './harness.ts';

@@ -1,5 +1,5 @@
 import { deriveKeys } from '../../src/config/keys.ts';
-import { deriveToken } from '../../src/devices/token.ts';
+import { deriveToken } from '../../src/devices/tokens.ts';
 import { runningSecret, startRunningService } from '../journeys/running-service.ts';
 import type { RunningService } from '../journeys/running-service.ts';
 import { memoryOf } from '../support/processes.ts';

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
-import { createMetrics, startMetrics } from '../../src/metrics/metrics.ts';
+import { createMetrics, startMetrics } from '../../src/metrics/observe.ts';
 import { defineRoute } from '../../src/http/route.ts';
 import { startTestHttp } from '../http/start.ts';
 

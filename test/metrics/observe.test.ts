@@ -1,7 +1,6 @@
 import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
-import { observeHttpUplink } from '../../src/metrics/observe-http-uplink.ts';
-import { observeConnector } from '../../src/metrics/observe.ts';
+import { observeConnector, observeHttpUplink } from '../../src/metrics/observe.ts';
 
 it('counts the messages of devices, however often it is asked', async () => {
   const registry = new Registry();

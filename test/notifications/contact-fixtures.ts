@@ -1,10 +1,13 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import type { ContactOptions } from '../../src/notifications/delivery-side.ts';
-import type { AlarmPort } from '../../src/notifications/alarm-port.ts';
+import {
+  type ContactOptions,
+  type Notifications,
+  startNotifications,
+} from '../../src/notifications/notifications.ts';
+import type { AlarmPort } from '../../src/notifications/recipients.ts';
 import type { Drivers } from '../../src/notifications/channels/open.ts';
 import type { NotificationLog } from '../../src/notifications/log.ts';
-import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { startHookReceiver, type HookReply, type Received } from '../support/hook-receiver.ts';

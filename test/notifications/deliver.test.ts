@@ -1,7 +1,7 @@
 import { afterEach, beforeAll, afterAll, expect, onTestFinished, test } from 'vitest';
 import type { Driver } from '../../src/notifications/channels/channel.ts';
 import { startNotifications, type Notifications } from '../../src/notifications/notifications.ts';
-import { forgetOutcomes } from '../../src/notifications/queries.ts';
+import { forgetOutcomes } from '../../src/notifications/routes.ts';
 import { NotificationSettings } from '../../src/notifications/settings.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import * as given from './fixtures.ts';

@@ -1,8 +1,7 @@
 import { createServer, type AddressInfo } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { describe, expect, test } from 'vitest';
-import type { Driver } from '../../src/notifications/channels/channel.ts';
-import type { LookupAll } from '../../src/notifications/drivers/post-publicly.ts';
+import type { Driver, LookupAll } from '../../src/notifications/channels/channel.ts';
 import type { Received } from '../support/hook-receiver.ts';
 import { startMailServer } from '../support/smtp.ts';
 import { pushes, useContacts } from './contact-fixtures.ts';

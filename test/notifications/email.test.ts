@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { SMTPServer } from 'smtp-server';
 import { afterEach, describe, expect, test } from 'vitest';
-import { describeError } from '../../src/log/describe-error.ts';
+import { describeError } from '../../src/log/log.ts';
 import { emailDriver } from '../../src/notifications/channels/email.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 

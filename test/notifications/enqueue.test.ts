@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { enqueueNotifications } from '../../src/notifications/enqueue.ts';
-import type { EnqueueOptions } from '../../src/notifications/sort-out.ts';
-import { migrateWorker } from '../../src/notifications/worker.ts';
+import type { EnqueueOptions } from '../../src/notifications/recipients.ts';
+import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { givenDevice, outcomesOf, pushOf, quotas, silent, smsOf } from './fixtures.ts';
 

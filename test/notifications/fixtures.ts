@@ -1,16 +1,15 @@
-import type { AlarmPort } from '../../src/notifications/alarm-port.ts';
+import type { AlarmPort } from '../../src/notifications/recipients.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
 import type { Database } from '../../src/db/database.ts';
-import type { ContactOptions } from '../../src/notifications/delivery-side.ts';
+import type { ContactOptions } from '../../src/notifications/notifications.ts';
 import {
   DeliveryError,
   type Driver,
   type DriverVerdict,
   type OutgoingMessage,
 } from '../../src/notifications/channels/channel.ts';
-import { listNotifications } from '../../src/notifications/queries.ts';
-import type { NewNotification } from '../../src/contract/notification.ts';
-import type { NotificationOutcome } from '../../src/notifications/schema.ts';
+import { listNotifications, type NotificationOutcome } from '../../src/notifications/routes.ts';
+import type { NewNotification } from '../../src/contract/actions.ts';
 import type { MessageQuotas } from '../../src/notifications/settings.ts';
 
 /** As in config/. */

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { giveUpOld } from '../../src/notifications/planned.ts';
+import { giveUpOld } from '../../src/notifications/outbox.ts';
 import { pushes, useContacts } from './contact-fixtures.ts';
 import * as given from './fixtures.ts';
 

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { enqueueNotifications } from '../../src/notifications/enqueue.ts';
-import { createNumberRule } from '../../src/notifications/phone-number.ts';
-import { forgetCounts } from '../../src/notifications/queries.ts';
-import type { NewNotification } from '../../src/contract/notification.ts';
+import { createNumberRule, type EnqueueOptions } from '../../src/notifications/recipients.ts';
+import { forgetCounts } from '../../src/notifications/routes.ts';
+import type { NewNotification } from '../../src/contract/actions.ts';
 import type { MessageQuotas } from '../../src/notifications/settings.ts';
-import type { EnqueueOptions } from '../../src/notifications/sort-out.ts';
-import { migrateWorker } from '../../src/notifications/worker.ts';
+import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
 import { givenDevice, outcomesOf, pushOf, quotas, silent, smsOf } from './fixtures.ts';
 

@@ -2,8 +2,8 @@ import { describe, expect, test } from 'vitest';
 import defaults from '../../config/default.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { normalizePhoneNumber } from '../../src/contract/values.ts';
-import { createNumberRule } from '../../src/notifications/phone-number.ts';
-import { findFirstSms, warnOfNumbers } from '../../src/notifications/warn-of-numbers.ts';
+import { createNumberRule } from '../../src/notifications/recipients.ts';
+import { findFirstSms, warnOfNumbers } from '../../src/notifications/warnings.ts';
 
 test.each([
   ['+420777123456', '+420777123456'],

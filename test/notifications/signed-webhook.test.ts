@@ -6,7 +6,7 @@ import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
-import type { LookupAll } from '../../src/notifications/drivers/post-publicly.ts';
+import type { LookupAll } from '../../src/notifications/channels/channel.ts';
 import { hookDriver, type OutgoingHook } from '../../src/notifications/channels/webhook.ts';
 import { hasOpenssl, makeCertificate } from '../support/certificate.ts';
 import { startHookReceiver, type HookReply } from '../support/hook-receiver.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Actions } from '../../src/contract/actions.ts';
-import { tell, type Ask, type TellOptions, type Told } from '../../src/notifications/tell.ts';
-import { migrateWorker } from '../../src/notifications/worker.ts';
+import { type Ask, tell, type TellOptions, type Told } from '../../src/notifications/enqueue.ts';
+import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { event, givenDevice, outcomesOf, quotas, silent, type Owner } from './fixtures.ts';
 

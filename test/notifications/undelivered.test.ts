@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { DeliveryError } from '../../src/notifications/channels/channel.ts';
 import { createUndeliveredLog, type FailedAttempt } from '../../src/notifications/log.ts';
-import { restAfterFailuresMs } from '../../src/notifications/settle-turn.ts';
+import { restAfterFailuresMs } from '../../src/notifications/outbox.ts';
 import { useContacts } from './contact-fixtures.ts';
 import * as given from './fixtures.ts';
 

@@ -1,10 +1,16 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import type { CauseDetail, SenseEvent } from '../../src/contract/event.ts';
-import { bodyOf, titleOf, type Wording } from '../../src/notifications/compose.ts';
-import { countSegments, smsText } from '../../src/notifications/words/sms-text.ts';
-import { describeTime } from '../../src/notifications/words/when.ts';
-import { words, wordsOf } from '../../src/notifications/words/words-of.ts';
+import {
+  bodyOf,
+  countSegments,
+  describeTime,
+  smsText,
+  titleOf,
+  type Wording,
+  words,
+  wordsOf,
+} from '../../src/notifications/text.ts';
 
 // 2026-07-01, 02:30 in Berlin.
 const ts = Date.UTC(2026, 6, 1, 0, 30);

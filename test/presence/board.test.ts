@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createLocalBus } from '../../src/bus/local.ts';
-import { noticesOf } from '../../src/devices/presence-notices.ts';
-import { createPresenceSource } from '../../src/presence/source.ts';
+import { createLocalBus } from '../../src/bus/bus.ts';
+import { noticesOf } from '../../src/devices/presence.ts';
+import { createPresenceSource } from '../../src/presence/presence.ts';
 import type { Reach } from '../../src/streams/reach.ts';
-import { WaitingRoom } from '../../src/streams/waiting-room.ts';
+import { WaitingRoom } from '../../src/streams/subscriber.ts';
 
 beforeEach(
   () =>

@@ -1,7 +1,7 @@
 import { spawnSync } from 'node:child_process';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { connectFirst } from '../../src/db/connect-first.ts';
-import { inUse } from '../../src/db/embedded/in-use.ts';
+import { connectFirst } from '../../src/db/connect.ts';
+import { inUse } from '../../src/db/embedded/cluster.ts';
 import { mayPass } from '../../src/start-error.ts';
 import { startProxy, type Proxy } from '../faults/proxy.ts';
 import { runProgram, type Running } from '../journeys/process.ts';

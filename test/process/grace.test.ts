@@ -1,6 +1,6 @@
 import { load } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
-import { checkStopTimeout, stopTimeoutOf } from '../../src/config/stop-timeout.ts';
+import { checkStopTimeout, stopTimeoutOf } from '../../src/config/config.ts';
 import { readProjectFile } from '../docs/readme.ts';
 
 type Service = {

@@ -2,8 +2,7 @@ import { PassThrough } from 'node:stream';
 import { text as readAll } from 'node:stream/consumers';
 import { stripVTControlCharacters } from 'node:util';
 import { describe, expect, it, vi } from 'vitest';
-import { createLog } from '../../src/log/log.ts';
-import { hidePrivate } from '../../src/log/hide-private.ts';
+import { createLog, hidePrivate } from '../../src/log/log.ts';
 import type { LogContext } from '../../src/log/logger.ts';
 
 const lines: string[] = [];

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { createFairQueue } from '../../src/accounts/fair-queue.ts';
+import { createFairQueue } from '../../src/accounts/passwords.ts';
 import { runProgram } from '../journeys/process.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it } from 'vitest';
-import { createBudget } from '../../src/assembly/stop-budget.ts';
-import { createEdges, createReleases } from '../../src/assembly/shutdown.ts';
+import { createBudget, createEdges, createReleases } from '../../src/assembly/lifecycle.ts';
 import type { Write } from '../../src/log/logger.ts';
 
 const never = () => new Promise<void>(() => {});

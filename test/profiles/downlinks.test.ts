@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import type { Sql } from '../../src/db/sql.ts';
-import { createDownlinks, type Downlinks } from '../../src/profiles/downlinks.ts';
-import { type StoredAnswer, saveProfileAnswers } from '../../src/profiles/save-answers.ts';
+import {
+  createDownlinks,
+  type Downlinks,
+  saveProfileAnswers,
+  type StoredAnswer,
+} from '../../src/profiles/downlinks.ts';
 import { type App, configuration, purpose, startApp } from '../devices/app.ts';
 
 let app: App;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { forgetOldDisplays, keepDisplays, listKept } from '../../src/profiles/kept-displays.ts';
+import { forgetOldDisplays, keepDisplays, listKept } from '../../src/profiles/downlinks.ts';
 import { type App, startApp } from '../devices/app.ts';
 
 let app: App;

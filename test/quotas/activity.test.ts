@@ -1,12 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import defaults from '../../config/default.ts';
-import { startActivity } from '../../src/quotas/activity.ts';
 import {
   compactActivity,
   findActivity,
   listStoredBytes,
-} from '../../src/quotas/activity-queries.ts';
+  startActivity,
+} from '../../src/quotas/activity.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { insertAccount } from '../support/accounts.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { listMigrations, migrationsDir } from '../../src/db/known-migrations.ts';
+import { listMigrations, migrationsDir } from '../../src/db/schema-state.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { findUsage } from '../../src/quotas/quotas.ts';
 import { migrateTo, silent } from '../db/earlier.ts';

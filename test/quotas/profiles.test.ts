@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { removeUnusedProfiles } from '../../src/profiles/remove-unused.ts';
+import { removeUnusedProfiles } from '../../src/profiles/queries.ts';
 import { purpose, startApp, untilTaken, type App } from '../devices/app.ts';
 import { databaseKinds } from '../support/database.ts';
 import { shareOf } from '../support/share.ts';

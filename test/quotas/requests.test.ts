@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createRequestRate } from '../../src/quotas/request-rate.ts';
+import { createRequestRate } from '../../src/quotas/rates.ts';
 import { startTestHttp } from '../http/start.ts';
 import { routes } from '../http/routes.ts';
 import { json } from '../http/things.ts';

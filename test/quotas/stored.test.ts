@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { forgetPersons } from '../../src/history/owned-rows.ts';
-import { deleteAccount } from '../../src/accounts/delete-account.ts';
+import { forgetPersons } from '../../src/history/clear-removed.ts';
+import { deleteAccount } from '../../src/accounts/account.ts';
 import defaults from '../../config/default.ts';
-import { startOverrides } from '../../src/quotas/overrides.ts';
-import { removeOverride, saveOverride } from '../../src/quotas/quotas.ts';
+import { removeOverride, saveOverride, startOverrides } from '../../src/quotas/quotas.ts';
 import { configuration, purpose, startApp, untilTaken, type App } from '../devices/app.ts';
 import { databaseKinds } from '../support/database.ts';
 

@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import defaults from '../../config/default.ts';
-import { startActivity } from '../../src/quotas/activity.ts';
-import { addCounts } from '../../src/quotas/activity-queries.ts';
-import { createEventRate } from '../../src/quotas/event-rate.ts';
-import { createAccountThrottle, startStorageWatch } from '../../src/quotas/throttle.ts';
+import {
+  addCounts,
+  createAccountThrottle,
+  startActivity,
+  startStorageWatch,
+} from '../../src/quotas/activity.ts';
+import { createEventRate } from '../../src/quotas/rates.ts';
 import { insertAccount } from '../support/accounts.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 

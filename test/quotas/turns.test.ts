@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { createInTurn } from '../../src/quotas/in-turn.ts';
+import { createInTurn } from '../../src/quotas/quotas.ts';
 
 it('so many of one account are at work at once, in their order; others beside them', async () => {
   const inTurn = createInTurn(2);

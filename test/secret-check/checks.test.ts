@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { isAllowed, nextChecks } from '../../src/secret-check/checks.ts';
+import { isAllowed, nextChecks } from '../../src/secret-check/secret-check.ts';
 
 type Row = { noted: string; secret: string | null; previous?: string; isInUse?: boolean };
 const listed = (noted: string) => (noted === '' ? [] : noted.split(' '));

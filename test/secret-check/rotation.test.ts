@@ -2,10 +2,13 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { connectAsync, type MqttClient } from 'mqtt';
 import { afterAll, afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { connectHttpDevice } from '../../src/cli/simulate/devices.ts';
-import { connectMqttDevice } from '../../src/cli/simulate/mqtt-device.ts';
-import type { DeviceOptions, SimulatedDevice } from '../../src/cli/simulate/device.ts';
-import { createTally } from '../../src/cli/simulate/tally.ts';
+import {
+  connectHttpDevice,
+  connectMqttDevice,
+  createTally,
+  type DeviceOptions,
+  type SimulatedDevice,
+} from '../../src/cli/simulate/devices.ts';
 import type { Registration } from '../journeys/app.ts';
 import { configuration, send } from '../journeys/app.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { scopes } from '../../src/http/scope.ts';
+import { scopes } from '../../src/http/request.ts';
 import { makeKey } from '../api-keys/open-key.ts';
 import { send } from '../journeys/app.ts';
 import { testService, type TestService } from '../journeys/service.ts';

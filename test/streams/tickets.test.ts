@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { createLocalBus } from '../../src/bus/local.ts';
+import { createLocalBus } from '../../src/bus/bus.ts';
 import type { Database } from '../../src/db/database.ts';
 import { createTickets, ticketMs } from '../../src/streams/tickets.ts';
 import { makeKey } from '../api-keys/open-key.ts';

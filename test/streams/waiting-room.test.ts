@@ -1,6 +1,5 @@
 import { expect, test } from 'vitest';
-import { Member } from '../../src/streams/subscriber.ts';
-import { WaitingRoom } from '../../src/streams/waiting-room.ts';
+import { Member, WaitingRoom } from '../../src/streams/subscriber.ts';
 
 const mebibyte = 1_048_576;
 const piece = { bytes: Buffer.alloc(32_768), position: 'p' };

@@ -12,18 +12,21 @@ import {
 import { mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { copyRunning } from '../../src/db/backup/copy-running.ts';
-import { connectionStringOf } from '../../src/db/embedded/address.ts';
+import { copyRunning } from '../../src/db/backup/backup.ts';
 import {
+  connectionStringOf,
   createCluster,
   findFreePort,
+  findOwner,
   startCluster,
+  stopCluster,
   superuser,
 } from '../../src/db/embedded/cluster.ts';
-import { findOwner } from '../../src/db/embedded/owner.ts';
-import { placePrograms } from '../../src/db/embedded/place-programs.ts';
-import { findPackagedPostgres, type Programs } from '../../src/db/embedded/programs.ts';
-import { stopCluster } from '../../src/db/embedded/stop-cluster.ts';
+import {
+  findPackagedPostgres,
+  placePrograms,
+  type Programs,
+} from '../../src/db/embedded/programs.ts';
 import { ownerFile, temporaryPrefix } from './sweep.ts';
 
 const password = 'test';

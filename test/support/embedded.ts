@@ -1,8 +1,11 @@
 import { realpath } from 'node:fs/promises';
 import { join } from 'node:path';
-import { connectionStringOf, type ServerAddress } from '../../src/db/embedded/address.ts';
-import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
-import { readSuperuser } from '../../src/db/embedded/secrets.ts';
+import {
+  connectionStringOf,
+  readPostmasterFile,
+  type ServerAddress,
+} from '../../src/db/embedded/cluster.ts';
+import { readSuperuser } from '../../src/db/embedded/enter.ts';
 
 /** The address of the server of a data directory; null where none runs. Changes nothing. */
 export async function findAddress(dataDir: string): Promise<ServerAddress | null> {

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { findPostmaster } from '../../src/db/embedded/postmaster.ts';
+import { findPostmaster } from '../../src/db/embedded/cluster.ts';
 
 export const temporaryPrefix = 'sensorium-test-';
 

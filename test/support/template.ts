@@ -1,8 +1,7 @@
 import pg from 'pg';
-import { listMigrations, migrationsDir } from '../../src/db/known-migrations.ts';
-import { migrate } from '../../src/db/migrate.ts';
-import { leastWriterAfter } from '../../src/db/place-tables.ts';
-import { schemaNameFor } from '../../src/db/schema-name.ts';
+import { listMigrations, migrationsDir } from '../../src/db/schema-state.ts';
+import { leastWriterAfter, migrate } from '../../src/db/migrate.ts';
+import { schemaNameFor } from '../../src/db/database.ts';
 import { readStorage } from '../../src/db/storage.ts';
 
 export type DatabaseKind = 'postgresql' | 'timescaledb';

@@ -1,7 +1,7 @@
 import { cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { migrationsDir } from '../../src/db/known-migrations.ts';
+import { migrationsDir } from '../../src/db/schema-state.ts';
 
 /** A migration of a later version; each gets the next number. */
 export type LaterMigration = { name: string; leastWriter: string; sql: string };

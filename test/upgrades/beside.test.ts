@@ -1,10 +1,13 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { newestOf } from '../../src/db/compare-versions.ts';
-import { refuseForeign } from '../../src/db/may-write.ts';
+import {
+  findCurrentSchema,
+  newestOf,
+  readSchemaState,
+  refuseForeign,
+} from '../../src/db/schema-state.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { findCurrentSchema, readSchemaState } from '../../src/db/schema-state.ts';
-import { migrateWorker } from '../../src/notifications/worker.ts';
+import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { silent } from '../db/earlier.ts';
 import { testDatabase } from '../support/database.ts';
 import { runOn, schema as present } from '../support/template.ts';

@@ -1,4 +1,4 @@
-import { listMigrations, migrationsDir } from '../../src/db/known-migrations.ts';
+import { listMigrations, migrationsDir } from '../../src/db/schema-state.ts';
 import { databaseKinds } from '../support/database.ts';
 import { listFixtures, readFixture, type Fixture } from './fixture.ts';
 import type { InstallationKind } from './install.ts';

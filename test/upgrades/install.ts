@@ -1,10 +1,10 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Client } from 'pg';
-import { restore } from '../../src/db/backup/restore.ts';
-import { compareVersions } from '../../src/db/compare-versions.ts';
+import { restore } from '../../src/db/backup/backup.ts';
+import { compareVersions } from '../../src/db/schema-state.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { migrateWorker } from '../../src/notifications/worker.ts';
+import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { migrateTo, silent } from '../db/earlier.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { emptyDatabase, type DatabaseKind } from '../support/database.ts';

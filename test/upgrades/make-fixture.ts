@@ -3,7 +3,7 @@ import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import type { Client } from 'pg';
-import { readOptionsOrExit } from '../../src/cli/read-options.ts';
+import { readOptionsOrExit } from '../../src/cli/command-line.ts';
 import { version } from '../../src/version.ts';
 import { projectDir } from '../journeys/process.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';

@@ -1,5 +1,14 @@
-import { readArguments } from '../read-options.ts';
-import { UsageError } from '../usage-error.ts';
+import { readFileSync } from 'node:fs';
+import type { Readable } from 'node:stream';
+import type { z } from 'zod';
+import { Purpose } from '../../contract/purpose.ts';
+import { joinWarnings, warnOfActions, warnOfUnknown } from '../../contract/warnings.ts';
+import { checkProfile } from '../../engine/check.ts';
+import { listWarnings, warnOfPolygons } from '../../engine/warnings.ts';
+import { findJsonError, jsonPointer } from '../../lib/json.ts';
+import { describeIssue } from '../../lib/schema.ts';
+import { messageOf } from '../../lib/thrown.ts';
+import { readArguments, UsageError } from '../command-line.ts';
 
 /** What is asked for. Times in ms; null where they are not given. */
 export type Options =
@@ -60,4 +69,173 @@ function timeOf(name: string, text: string | undefined): number | null {
   throw new UsageError(
     `--${name}: expected a time, as milliseconds since 1970 or as 2026-11-23T08:00:00Z, found ${JSON.stringify(text)}.`,
   );
+}
+
+export const help = `The purpose engine alone: what a purpose makes of measurements, without a service.
+
+Usage:
+  npm run engine -- FILE… [options] < stream.ndjson
+  npm run engine -- --vectors FOLDER [--json]
+  npm run engine -- --answers FOLDER
+
+The first one prints what fires and why, and where the device moves. A FILE has a purpose, a list of
+purposes or a profile; several files are one profile. Standard input has a line for each measurement, as
+a device sends it, or for a message of several:
+
+  {"sId":"0x10","val":-9,"ts":1795420800000}
+  [{"sId":"0x10","val":-9,"ts":1795420860000},{"sId":"0x10","val":-9,"ts":1795420920000}]
+
+and, where that matters, when it arrived ("arrivedTs"), {"tick":{"at":…}} for time that passes, {"enter":
+{"puId":1,"stId":2}} for a reported state, {"install":[…]} for another profile, {"clock":{"at":…}} for the
+clock of arrivals, which was ahead and is set right. All times are those of the stream: no clock is read,
+and what time alone completes (a tick) happens where it is due.
+
+  --stream FILE     Read the measurements from a file.
+  --installed TIME  When the profile becomes current (default: as the first line arrives).
+  --until TIME      Let time go on after the last line.
+  --explain         At the end, say what each cause of the live events waits for.
+  --json            A line of JSON for each thing that happens, instead of text.
+
+  A TIME is in milliseconds since 1970, or 2026-11-23T08:00:00Z.
+
+  --vectors FOLDER  Check what another engine answers to the cases in test/vectors: the folder has its
+                    answers in files of the same names. Says each difference, and its place.
+  --answers FOLDER  Write what this engine answers to all of them, as an example.
+
+  --help            This text.
+
+What the lines mean, the form of answers and the rules are in test/vectors/README.md and docs/engine.md.
+npm says what it runs on standard output; npm run --silent engine does not.
+
+Exit status: 0 when all went well, 1 when an answer differs or the input is wrong, 2 when an option is.
+`;
+
+/** Something in a file or a stream that cannot be used; the message says where. */
+export class InputError extends Error {}
+
+/** Reads JSON; `where` names the file, and `fromLine` the line of it at which the text begins. Throws `InputError`. */
+export function readJson(text: string, where: string, fromLine = 1): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    const error = findJsonError(text);
+    if (!error) throw new InputError(`${where}:${fromLine}: this is no JSON.`);
+    const { line, column, found, expected } = error;
+    const at = `${where}:${line + fromLine - 1}:${column}`;
+    throw new InputError(`${at}: expected ${expected}, found ${found}.`);
+  }
+}
+
+const mostProblems = 20;
+
+/** The value as the schema reads it. Throws `InputError` with every problem and its JSON Pointer, a line each. */
+export function parseWith<Schema extends z.ZodType>(
+  schema: Schema,
+  value: unknown,
+  where: string,
+  path = '',
+): z.infer<Schema> {
+  const result = schema.safeParse(value);
+  if (result.success) return result.data;
+  const problems = result.error.issues.map((issue) => ({
+    message: describeIssue(issue.message),
+    path: jsonPointer(issue.path),
+  }));
+  // A name that nobody knows is mostly one that is missing, misspelt.
+  const lines = [...problems, ...warnOfUnknown(schema, value)];
+  refuse(lines.map((one) => `${where} ${path}${one.path}: ${one.message}`));
+}
+
+/** Throws `InputError` that has the first of these lines. */
+export function refuse(lines: readonly string[]): never {
+  const more = lines.length - mostProblems;
+  const told = lines.slice(0, mostProblems).map(oneSpace);
+  throw new InputError([...told, ...(more > 0 ? [`And ${more} more.`] : [])].join('\n'));
+}
+
+/** The place of a whole file has no pointer. */
+export const oneSpace = (line: string) => line.replace(' : ', ': ');
+
+/** A line that is not empty, and its number from 1 on. */
+export type Line = { line: number; text: string };
+
+/** The lines of a text as they come. Throws `InputError` where it cannot be read. */
+export async function* readLines(input: Readable, name: string): AsyncGenerator<Line> {
+  input.setEncoding('utf8');
+  let rest = '';
+  let line = 0;
+  try {
+    for await (const chunk of input) {
+      const lines = (rest + String(chunk)).split('\n');
+      rest = lines.pop() ?? '';
+      for (const text of lines) {
+        line += 1;
+        if (text.trim() !== '') yield { line, text };
+      }
+    }
+  } catch (error) {
+    throw new InputError(`${name} cannot be read: ${messageOf(error)}`);
+  }
+  if (rest.trim() !== '') yield { line: line + 1, text: rest };
+}
+
+/** A purpose, and where it was written: a file, and its JSON Pointer in that. */
+type Found = { purpose: Purpose; where: string; path: string; sent: unknown };
+
+/** The purposes of a profile, and what is probably a mistake in them, a line each. */
+export type Read = { purposes: Purpose[]; warnings: string[] };
+
+/** Reads files of which each has a purpose, a list of purposes, or a profile. Throws `InputError`. */
+export function readPurposes(files: readonly string[]): Read {
+  return check(files.flatMap((file) => findPurposes(readJson(readText(file), file), file)));
+}
+
+/** The same of a value that was read already. */
+export function parsePurposes(value: unknown, where: string, path: string): Purpose[] {
+  return check(findPurposes(value, where, path)).purposes;
+}
+
+/** Throws `InputError`. */
+export function readText(file: string): string {
+  try {
+    return readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new InputError(`${file} cannot be read: ${messageOf(error)}`);
+  }
+}
+
+function findPurposes(value: unknown, where: string, path = ''): Found[] {
+  if (Array.isArray(value)) {
+    return value.map((one: unknown, index) => found(one, where, `${path}/${index}`));
+  }
+  const isProfile = typeof value === 'object' && value !== null && 'purposes' in value;
+  return isProfile
+    ? findPurposes(value.purposes, where, `${path}/purposes`)
+    : [found(value, where, path)];
+}
+
+const found = (sent: unknown, where: string, path: string): Found => ({
+  purpose: parseWith(Purpose, sent, where, path),
+  where,
+  path,
+  sent,
+});
+
+function check(all: Found[]): Read {
+  if (all.length === 0) throw new InputError('There is no purpose.');
+  const purposes = all.map(({ purpose }) => purpose);
+  const pathOf = (index: number) => `${all[index]?.where} ${all[index]?.path}`;
+  const problems = checkProfile(purposes, pathOf);
+  if (problems.length > 0) refuse(problems.map(({ path, message }) => `${path}: ${message}`));
+  const unknown = all.flatMap(({ sent }, index) =>
+    warnOfUnknown(Purpose, sent).map((one) => ({ ...one, path: pathOf(index) + one.path })),
+  );
+  const warnings = joinWarnings(
+    unknown,
+    warnOfActions(purposes, pathOf),
+    warnOfPolygons(purposes, pathOf),
+    listWarnings(purposes, undefined, pathOf),
+  );
+  const lines = warnings.map(({ path, message, code }) => `${path}: ${message} (${code})`);
+  return { purposes, warnings: lines.map(oneSpace) };
 }

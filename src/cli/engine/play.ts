@@ -1,10 +1,37 @@
-import type { Measurement } from '../../contract/measurement.ts';
-import type { Place } from '../../contract/place.ts';
+import { z } from 'zod';
+import { asksForMove } from '../../contract/actions.ts';
+import type {
+  CauseDetail,
+  CauseSense,
+  DeviceEvent,
+  EventName,
+  SenseEvent,
+} from '../../contract/event.ts';
+import { ErrorDownlink } from '../../contract/profile.ts';
 import type { Purpose } from '../../contract/purpose.ts';
-import type { Remark } from './arrival.ts';
-import { Device } from './device.ts';
-import { arrivalOf, type Happening } from './happening.ts';
-import { isSomething, ledBy, movedOf, type Led, type Moved } from './led.ts';
+import { maxItems, SentMeasurement, SentTs, StateReport } from '../../contract/uplink.ts';
+import type { Measurement, Place } from '../../contract/values.ts';
+import {
+  compileProfile,
+  type Evaluated,
+  findEvent,
+  type Firing,
+  type Profile,
+  type Tells,
+  type Transition,
+} from '../../engine/compile.ts';
+import { Evaluator } from '../../engine/evaluator.ts';
+import { describeEvaluation, explain } from '../../engine/explain.ts';
+import { reportedMoveOf } from '../../engine/fire.ts';
+import type { LastSeen, Listening, Newest } from '../../engine/last-seen.ts';
+import { broughtBack, enter, type Runtime, startRuntime } from '../../engine/runtime.ts';
+import { stamp, type Stamping } from '../../ingest/queues.ts';
+import { isOldReport } from '../../ingest/rules/apply.ts';
+import { addSilentSenses } from '../../ingest/rules/evaluate.ts';
+import { type Clocked, TakeTime } from '../../ingest/rules/event-time.ts';
+import { noChanges, Pages, type Reported, StoredAlready } from '../../ingest/rules/model.ts';
+import { aheadMs } from '../../ingest/rules/sense-clock.ts';
+import { InputError, parsePurposes, parseWith } from './options.ts';
 
 /** What is told of a stream, one after the other; `line` where a line of it led there. */
 export type Told =
@@ -77,3 +104,343 @@ export class Play {
 }
 
 const tickAt = (arrivedTs: number) => (led: Led) => ({ kind: 'tick' as const, arrivedTs, ...led });
+
+/** Told on `down/errors`: what is odd about the device's clock. */
+export type Remark = { reason: string; message: string };
+
+/**
+ * Which measurements of a device are evaluated, in which order, and as of when: by the rules of the service, for a device
+ * whose measurements are all stored.
+ */
+export class Arrival {
+  readonly #queue: Stamping = { lastArrival: null };
+  readonly #stored = new StoredAlready([]);
+  #known: Clocked = {
+    device: { deviceId: 0, uuid: '' },
+    watched: new Map(),
+    seen: Pages.of<Newest>([]),
+    clocks: null,
+    remarked: null,
+  };
+
+  /** Hands on each measurement of a message with the time at which it is taken; null: it is not evaluated. */
+  receive(
+    sent: readonly SentMeasurement[],
+    arrivedTs: number,
+    take: (measurement: Measurement, t: number | null) => void,
+  ): Remark[] {
+    const items = sent.map((value, index) => ({ index, value }));
+    const content = stamp({ content: { kind: 'measurements', items }, arrivedTs }, this.#queue);
+    if (content.kind !== 'measurements') return [];
+    this.#watch(sent);
+    const rows = noChanges();
+    const message = { topic: 'measurements', arrivedTs, stored: this.#stored, rows };
+    const times = new TakeTime(this.#known, message);
+    for (const { index, value, isStamped = false } of content.items) {
+      const { sId, val, ts = arrivedTs } = value;
+      const measurement = { sId, val, ts };
+      take(measurement, times.take(measurement, isStamped, `/${index}`));
+    }
+    this.#known = times.end(this.#known);
+    return rows.effects.flatMap((effect) => {
+      if (effect.kind !== 'down' || effect.message.topic !== 'errors') return [];
+      const { reason, message: text } = ErrorDownlink.parse(effect.message.payload);
+      return { reason, message: text };
+    });
+  }
+
+  /** Adds the newest value of each silent sense to what an event that fired tells. */
+  addSilent(event: SenseEvent): void {
+    addSilentSenses(this.#known, event);
+  }
+
+  /** The newest measurement of each sense. */
+  get seen(): LastSeen {
+    const { watched, seen } = this.#known;
+    const all = [...watched].map(([sId, number]) => [sId, seen.get(number)] as const);
+    return Object.fromEntries(all.flatMap(([sId, newest]) => (newest ? [[sId, newest]] : [])));
+  }
+
+  /** A profile may come later that reads them: all are watched. */
+  #watch(sent: readonly SentMeasurement[]): void {
+    const watched = new Map(this.#known.watched);
+    for (const { sId } of sent) if (!watched.has(sId)) watched.set(sId, watched.size);
+    const { seen, watched: before } = this.#known;
+    if (watched.size === before.size) return;
+    const all = Array.from({ length: watched.size }, (_, number) => seen.get(number));
+    this.#known = { ...this.#known, watched, seen: Pages.of(all) };
+  }
+}
+
+/** What became of a measurement: `outcome` null where it was not evaluated, `forced` the ticks that it forced. */
+export type Measured = { measurement: Measurement; forced: Evaluated[]; outcome: Evaluated | null };
+
+/** A device for which the service evaluates, without the service: the engine alone, and which measurements count. */
+export class Device {
+  readonly #arrival = new Arrival();
+  readonly #listening: Listening;
+  #profile: Profile;
+  #evaluator: Evaluator;
+  /** The newest report of its state under this profile. */
+  #reported: Reported | null = null;
+
+  constructor(purposes: Purpose[], installedTs: number, listening: Listening = { gaps: [] }) {
+    this.#listening = listening;
+    this.#profile = compileProfile('', purposes);
+    this.#evaluator = this.#from(startRuntime(this.#profile, installedTs));
+  }
+
+  get profile(): Profile {
+    return this.#profile;
+  }
+
+  get place(): Place {
+    const { puId, stId } = this.#settle();
+    return { puId, stId };
+  }
+
+  nextDueTs(): number | null {
+    return this.#evaluator.nextDueTs();
+  }
+
+  /** Another profile takes the place of the current one. */
+  install(purposes: Purpose[], arrivedTs: number): void {
+    this.#profile = compileProfile('', purposes);
+    this.#evaluator = this.#from(startRuntime(this.#profile, arrivedTs));
+    this.#reported = null;
+  }
+
+  /**
+   * The device says where it is. The event that records it; null where it was there already, or the report is older than
+   * the one before it, or is that one again.
+   */
+  enter(to: Place, said: Said, arrivedTs: number): DeviceEvent | null {
+    const { evId, ts = arrivedTs } = said;
+    const reported = { ...to, ts };
+    // Nothing is refused for being too far ahead: any time may have been reported rightly.
+    const known = { isStamped: said.ts === undefined, latestTs: Infinity };
+    if (isOldReport(this.#reported, reported, known)) return null;
+    this.#reported = reported;
+    return this.#enter(to, { evId, ts }, arrivedTs);
+  }
+
+  /** The device stands there, without a report. */
+  standIn(place: Place, arrivedTs: number): void {
+    this.#enter(place, { ts: arrivedTs }, arrivedTs);
+  }
+
+  #enter(to: Place, said: { evId?: number | undefined; ts: number }, arrivedTs: number) {
+    const from = this.#settle();
+    this.#evaluator = this.#from(enter(this.#profile, from, to, arrivedTs));
+    return reportedMoveOf('', from, to, said);
+  }
+
+  /** The clock by which messages arrive was ahead, and is right again: it is `nowTs`. */
+  setClockRight(nowTs: number): void {
+    this.#evaluator = this.#from(broughtBack(this.#profile, this.#settle(), nowTs + aheadMs));
+  }
+
+  ticksUntil(untilTs: number): Evaluated[] {
+    return this.#evaluator.ticksUntil(untilTs).map((tick) => this.#told(tick));
+  }
+
+  /** A message with measurements; each in the order in which they are evaluated. */
+  measure(
+    sent: readonly SentMeasurement[],
+    arrivedTs: number,
+  ): { measured: Measured[]; remarks: Remark[] } {
+    const measured: Measured[] = [];
+    const remarks = this.#arrival.receive(sent, arrivedTs, (measurement, t) => {
+      if (t === null) {
+        measured.push({ measurement, forced: [], outcome: null });
+        return;
+      }
+      const moment = { t, arrivedTs };
+      const ticks = this.#evaluator.ticksForcedBy(measurement.sId, moment);
+      const forced = ticks.map((tick) => this.#told(tick));
+      const outcome = this.#told(this.#evaluator.measure(measurement, moment, true));
+      measured.push({ measurement, forced, outcome });
+    });
+    return { measured, remarks };
+  }
+
+  /** What each live cause has and lacks. */
+  explain(nowTs: number) {
+    const listening = this.#listening;
+    const asked = { nowTs, listening };
+    const found = explain(this.#profile, this.#settle(), this.#arrival.seen, asked);
+    return describeEvaluation(this.#profile, found, { nowTs });
+  }
+
+  /** What is kept of it now; evaluated is from that on. */
+  #settle(): Runtime {
+    const runtime = this.#evaluator.end();
+    this.#evaluator = this.#from(runtime);
+    return runtime;
+  }
+
+  #told(outcome: Evaluated): Evaluated {
+    for (const { event } of outcome.firings) this.#arrival.addSilent(event);
+    return outcome;
+  }
+
+  #from(runtime: Runtime): Evaluator {
+    return new Evaluator(this.#profile, runtime, this.#listening);
+  }
+}
+
+/** What a report of a state says beside the place. */
+export type Said = { evId?: number | undefined; ts?: number | undefined };
+
+/** One thing that happens to a device; `arrivedTs` absent: see `arrivalOf`. `install` says where it was written. */
+export type Happening = { arrivedTs?: number | undefined } & (
+  | { kind: 'message'; sent: SentMeasurement[] }
+  | { kind: 'tick'; arrivedTs: number }
+  | { kind: 'clock'; arrivedTs: number }
+  | { kind: 'enter'; to: Place; said: Said }
+  | { kind: 'install'; purposes: Purpose[] }
+);
+
+const Arriving = z.object({ arrivedTs: SentTs.optional() });
+const Several = z.array(SentMeasurement).min(1).max(maxItems);
+
+/** Reads a line of a stream, or a step of a vector. Throws `InputError`; `where` names the place. */
+export function parseHappening(value: unknown, where: string): Happening {
+  if (Array.isArray(value)) return message(parseWith(Several, value, where));
+  const { arrivedTs } = parseWith(Arriving, value, where);
+  const step = value as Record<string, unknown>;
+  if ('sId' in step) return message([parseWith(SentMeasurement, step, where)], arrivedTs);
+  if ('measurement' in step) {
+    const sent = parseWith(SentMeasurement, step['measurement'], where, '/measurement');
+    return message([sent], arrivedTs);
+  }
+  if ('message' in step) {
+    return message(parseWith(Several, step['message'], where, '/message'), arrivedTs);
+  }
+  if ('tick' in step) {
+    const { at } = parseWith(z.object({ at: SentTs }), step['tick'], where, '/tick');
+    return { kind: 'tick', arrivedTs: at };
+  }
+  if ('clock' in step) {
+    const { at } = parseWith(z.object({ at: SentTs }), step['clock'], where, '/clock');
+    return { kind: 'clock', arrivedTs: at };
+  }
+  if ('enter' in step) {
+    const { puId, stId, ...said } = parseWith(StateReport, step['enter'], where, '/enter');
+    return { kind: 'enter', to: { puId, stId }, said, arrivedTs };
+  }
+  if ('install' in step) {
+    return {
+      kind: 'install',
+      purposes: parsePurposes(step['install'], where, '/install'),
+      arrivedTs,
+    };
+  }
+  throw new InputError(
+    `${where}: expected a measurement { sId, val, ts }, an array of them, or one of measurement, message, tick, clock, enter, install.`,
+  );
+}
+
+const message = (sent: SentMeasurement[], arrivedTs?: number): Happening => ({
+  kind: 'message',
+  sent,
+  arrivedTs,
+});
+
+/** When it arrives: without `arrivedTs` at the newest time it has, so that nothing is ahead, and never before what came before, unless the clock is set right. */
+export function arrivalOf(happening: Happening, lastTs: number | null, where: string): number {
+  const { arrivedTs, kind } = happening;
+  if (arrivedTs !== undefined) {
+    if (lastTs === null || arrivedTs >= lastTs || kind === 'clock') return arrivedTs;
+    throw new InputError(
+      `${where}: it happens at ${arrivedTs}, before the line before it, at ${lastTs}.`,
+    );
+  }
+  const times = happening.kind === 'message' ? happening.sent.map(({ ts }) => ts) : [];
+  const known = [...times, lastTs].filter((ts) => typeof ts === 'number');
+  if (known.length > 0) return Math.max(...known);
+  throw new InputError(`${where}: the first line has to say when: ts, or arrivedTs.`);
+}
+
+/** A move, and what records it: null where the device entered the state it was in. */
+export type Moved = Place & {
+  event:
+    | (Pick<DeviceEvent, 'event' | 'oldValue' | 'newValue'> & {
+        engine: EventName & { ts: number };
+      })
+    | null;
+};
+
+export type Fired = EventName & {
+  name: string;
+  record: boolean;
+  tells: Tells;
+  /** Whether people are told, where only the episode could be against it. */
+  ring: boolean;
+  first: boolean;
+  ts: number;
+  ageMs: number;
+  senses: CauseSense[];
+  why: CauseDetail[];
+};
+
+/** What one measurement, or one tick, led to, with the members that vectors have (test/vectors/README.md), and more. */
+export type Led = { fires: Fired[]; ended: EventName[]; shows: string[]; moves?: Moved };
+
+export function ledBy({ firings, ended, transition }: Evaluated): Led {
+  return {
+    fires: firings.map((firing) => firedOf(firing, transition)),
+    ended,
+    shows: firings.flatMap(({ actions }) => actions.display?.showText ?? []),
+    ...(transition && { moves: movedOf(transition.to, transition.event ?? null) }),
+  };
+}
+
+/** Whether there is anything to tell. */
+export const isSomething = ({ fires, ended, moves }: Led): boolean =>
+  fires.length > 0 || ended.length > 0 || moves !== undefined;
+
+export function movedOf({ puId, stId }: Place, event: DeviceEvent | null): Moved {
+  if (!event) return { puId, stId, event };
+  const { oldValue, newValue, cause } = event;
+  const { pId: _pId, ...engine } = cause.engine;
+  return { puId, stId, event: { event: event.event, oldValue, newValue, engine } };
+}
+
+function firedOf(
+  { event, name, record, actions, tells, isFirst: first, ageMs }: Firing,
+  transition: Transition | undefined,
+): Fired {
+  const { puId, stId, evId } = event.cause.engine;
+  // A notice of a move is told where the device came from another state. The move may be another event's.
+  const isReentry = asksForMove(actions) && transition !== undefined && !transition.event;
+  const ring = (tells === 'notice' && !isReentry) || (tells === 'alarm' && first);
+  const { senses } = event.cause;
+  const { ts, why = [] } = event;
+  return { puId, stId, evId, name, record, tells, ring, first, ts, ageMs, senses, why };
+}
+
+/** "2026-11-23 08:10:00.000Z"; a time that no calendar has stays a number. */
+export function timeText(ts: number): string {
+  const time = new Date(ts);
+  return Number.isNaN(time.getTime()) ? `${ts} ms` : time.toISOString().replace('T', ' ');
+}
+
+/** `state 2 "warm" of purpose 1`. */
+export function placeText({ puId, stId }: Place, profile: Profile): string {
+  const name = profile.purposes.get(puId)?.states.get(stId)?.name;
+  return `state ${stId}${name ? ` ${JSON.stringify(name)}` : ''} of purpose ${puId}`;
+}
+
+/** `"too warm" (event 1 of state 1 of purpose 3)`. */
+export function eventText({ puId, stId, evId }: EventName, profile: Profile): string {
+  const name = findEvent(profile, { puId, stId }, evId)?.name;
+  const number = `event ${evId} of state ${stId} of purpose ${puId}`;
+  return name ? `${JSON.stringify(name)} (${number})` : number;
+}
+
+/** `0x10 -9 of 2026-11-23 08:10:00.000Z`. */
+export function measuredText({ sId, val, ts }: Measurement): string {
+  const value = typeof val === 'number' ? String(val) : `${val.lat} ${val.long}`;
+  return `${sId} ${value} of ${timeText(ts)}`;
+}

@@ -1,4 +1,176 @@
-import type { Answer, Case } from './vectors/cases.ts';
+import { mkdirSync, readdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { z } from 'zod';
+import type { Evaluated } from '../../engine/compile.ts';
+import { messageOf } from '../../lib/thrown.ts';
+import { InputError, parsePurposes, parseWith, readJson, readText } from './options.ts';
+import {
+  arrivalOf,
+  Device,
+  type Happening,
+  isSomething,
+  type Led,
+  ledBy,
+  movedOf,
+  parseHappening,
+} from './play.ts';
+import type { WriteLine } from './write.ts';
+
+/** What is wrong with an answer; `case` counts from 0. */
+type Wrong = { file: string; case: number; rule: string } & Difference;
+
+/**
+ * Compares another engine's answers with what the cases of test/vectors say. Whether all of them agree; files that
+ * have no answers are named, and are no difference. Throws `InputError`.
+ */
+export async function checkVectors(
+  { folder, isJson }: { folder: string; isJson: boolean },
+  out: WriteLine,
+): Promise<boolean> {
+  const files = readCases();
+  const names = files.map(({ name }) => name);
+  const answers = findAnswers(folder, names);
+  const unanswered: string[] = [];
+  let [cases, agree] = [0, 0];
+  for (const file of files) {
+    const path = answers.get(file.name);
+    if (path === undefined) {
+      unanswered.push(`${file.name}.json`);
+      continue;
+    }
+    const wrong = compareFile(file, path);
+    for (const one of wrong) await out(isJson ? asJson(one) : asText(one));
+    const count = file.cases.length;
+    const agreeing = count - new Set(wrong.map(({ case: index }) => index)).size;
+    if (!isJson) await out(`${path}: ${agreeing} of ${count} cases agree`);
+    cases += count;
+    agree += agreeing;
+  }
+  if (isJson) await out(JSON.stringify({ kind: 'summary', cases, agree, unanswered }));
+  else await out(summary(cases, agree, unanswered));
+  return agree === cases;
+}
+
+function compareFile({ name, cases }: CaseFile, path: string): Wrong[] {
+  const answers = readAnswers(path);
+  const wrong = cases.flatMap((expected, index): Wrong[] => {
+    const { rule } = expected;
+    const answer = answers.get(rule);
+    answers.delete(rule);
+    const differences = answer
+      ? compareAnswer(expected, answer)
+      : [{ path: '', expected: 'an answer', found: undefined }];
+    return differences.map((one) => ({ file: `${name}.json`, case: index, rule, ...one }));
+  });
+  const [other] = answers.keys();
+  if (other === undefined) return wrong;
+  throw new InputError(
+    `${path} answers a case that ${name}.json has not: ${JSON.stringify(other)}`,
+  );
+}
+
+const asJson = (wrong: Wrong) => JSON.stringify({ kind: 'difference', ...wrong });
+
+function asText({ file, case: index, rule, path, expected, found }: Wrong): string {
+  const place = `${file} /${index}${path}`;
+  return `${place}: expected ${shown(expected)}, found ${shown(found)}\n    ${rule}`;
+}
+
+/** What is long is not read to its end. */
+function shown(value: unknown): string {
+  const text = JSON.stringify(value) ?? 'nothing';
+  return text.length > 200 ? `${text.slice(0, 200)}…` : text;
+}
+
+function summary(cases: number, agree: number, unanswered: string[]): string {
+  const all = `${agree} of ${cases} cases agree`;
+  return unanswered.length === 0 ? `${all}.` : `${all}; no answers to ${unanswered.join(', ')}.`;
+}
+
+const Place = z.object({ puId: z.int(), stId: z.int() });
+const Step = z.record(z.string(), z.json());
+
+/** What an engine answers to a case: of each step what it led to, with the names that the case has. */
+export const Answer = z.object({ rule: z.string(), steps: z.array(Step), ends: Place });
+export type Answer = z.infer<typeof Answer>;
+
+/** A case of test/vectors, as its README describes it: what an engine is given, and what it has to answer. */
+export const Case = Answer.extend({
+  purposes: z.array(z.json()),
+  installedTs: z.int().default(0),
+  listening: z.array(z.object({ fromTs: z.int(), toTs: z.int().nullable() })).default([]),
+  starts: Place.optional(),
+});
+export type Case = z.infer<typeof Case>;
+
+/** `name`: without its ending. */
+export type CaseFile = { name: string; cases: Case[] };
+
+const folder = fileURLToPath(new URL('../../../test/vectors', import.meta.url));
+
+/** Reads test/vectors. Throws `InputError` where the installation has none. */
+export function readCases(): CaseFile[] {
+  return listFiles(folder)
+    .filter((file) => file.endsWith('.json'))
+    .map((file) => {
+      const path = join(folder, file);
+      const cases = parseWith(Case.array(), readJson(readText(path), path), path);
+      return { name: file.slice(0, -'.json'.length), cases };
+    });
+}
+
+/** In alphabetical order. Throws `InputError`. */
+export function listFiles(of: string): string[] {
+  try {
+    return readdirSync(of).toSorted();
+  } catch (error) {
+    throw new InputError(`${of} cannot be read: ${messageOf(error)}`);
+  }
+}
+
+const endings = ['.json', '.ndjson'];
+
+/** Which of a folder's files have answers, by the name of the file of cases. Throws `InputError`. */
+export function findAnswers(folder: string, names: readonly string[]): Map<string, string> {
+  const found = new Map<string, string>();
+  for (const file of listFiles(folder)) {
+    const ending = endings.find((one) => file.endsWith(one));
+    if (!ending) continue;
+    const name = file.slice(0, -ending.length);
+    const path = join(folder, file);
+    // A file whose name is misspelt would not be looked at.
+    if (!names.includes(name))
+      throw new InputError(`${path}: there are no such cases. There are ${names.join(', ')}.`);
+    const other = found.get(name);
+    if (other) throw new InputError(`${other} and ${path} answer the same cases.`);
+    found.set(name, path);
+  }
+  if (found.size > 0) return found;
+  const example = `${names[0]}.json or ${names[0]}.ndjson`;
+  throw new InputError(`${folder} has no answers: expected files like ${example}.`);
+}
+
+/** The answers of a file by the rules of their cases: an array, or a line for each. Throws `InputError`. */
+export function readAnswers(file: string): Map<string, Answer> {
+  const text = readText(file);
+  const all = file.endsWith('.ndjson')
+    ? text.split('\n').flatMap((line, index) => {
+        const where = `${file}:${index + 1}`;
+        return line.trim() === ''
+          ? []
+          : [parseWith(Answer, readJson(line, file, index + 1), where)];
+      })
+    : parseWith(Answer.array(), readJson(text, file), file);
+  const byRule = new Map<string, Answer>();
+  for (const answer of all) {
+    if (byRule.has(answer.rule)) {
+      throw new InputError(`${file} answers ${JSON.stringify(answer.rule)} twice.`);
+    }
+    byRule.set(answer.rule, answer);
+  }
+  return byRule;
+}
 
 /** Where an answer is another one than expected; `path` is a JSON Pointer into it. */
 export type Difference = { path: string; expected: unknown; found: unknown };
@@ -77,3 +249,68 @@ function compare(expected: unknown, found: unknown, path: string): Difference[] 
 
 const membersOf = (value: unknown): Members =>
   typeof value === 'object' && value !== null ? (value as Members) : {};
+
+/** What this engine answers to a case, with all members that an answer may have. */
+export function answerCase({ rule, purposes, installedTs, listening, starts, steps }: Case) {
+  const where = JSON.stringify(rule);
+  const parsed = parsePurposes(purposes, where, '/purposes');
+  const device = new Device(parsed, installedTs, { gaps: listening });
+  if (starts) device.standIn(starts, installedTs);
+  let nowTs = installedTs;
+  const answered = steps.map((step) => {
+    const happening = parseHappening(step, where);
+    nowTs = arrivalOf(happening, nowTs, where);
+    if (happening.kind === 'clock') device.setClockRight(nowTs);
+    const ticks = ledByAll(device.ticksUntil(nowTs));
+    const led = answerStep(device, happening, nowTs, 'message' in step);
+    const forced = 'ticks' in led ? led.ticks : [];
+    return { ...led, ticks: [...ticks, ...forced], nextDueTs: device.nextDueTs() };
+  });
+  return { rule, steps: answered, ends: device.place };
+}
+
+function answerStep(device: Device, happening: Happening, arrivedTs: number, isMessage: boolean) {
+  switch (happening.kind) {
+    case 'tick':
+    case 'clock':
+      return {};
+    case 'install':
+      device.install(happening.purposes, arrivedTs);
+      return {};
+    case 'enter': {
+      const { to, said } = happening;
+      const event = device.enter(to, said, arrivedTs);
+      return { moves: event && movedOf(to, event) };
+    }
+    case 'message': {
+      const { measured } = device.measure(happening.sent, arrivedTs);
+      const evaluates = measured.flatMap(({ measurement, forced, outcome }) =>
+        outcome ? [{ measurement, ticks: ledByAll(forced), ...ledBy(outcome) }] : [],
+      );
+      if (isMessage) return { evaluates };
+      const [only] = evaluates;
+      return only ?? { fires: [], ended: [], shows: [] };
+    }
+  }
+}
+
+const ledByAll = (ticks: readonly Evaluated[]): Led[] => ticks.map(ledBy).filter(isSomething);
+
+/** Writes what this engine answers to every case: a file of NDJSON beside each of test/vectors. Throws `InputError`. */
+export async function writeAnswers(folder: string, out: WriteLine): Promise<void> {
+  makeFolder(folder);
+  for (const { name, cases } of readCases()) {
+    const lines = cases.map((one) => `${JSON.stringify(answerCase(one))}\n`);
+    const path = join(folder, `${name}.ndjson`);
+    writeFileSync(path, lines.join(''));
+    await out(`${path}: ${cases.length} answers`);
+  }
+}
+
+function makeFolder(folder: string): void {
+  try {
+    mkdirSync(folder, { recursive: true });
+  } catch (error) {
+    throw new InputError(`${folder} cannot be made: ${messageOf(error)}`);
+  }
+}

@@ -1,20 +1,18 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Config } from '../../config/config.ts';
-import { exists, restorePrivate } from '../../db/backup/private-files.ts';
-import { checkPortableCopy } from '../../db/portable/check-copy.ts';
-import { loadTables } from '../../db/portable/load.ts';
-import type { PortableManifest } from '../../db/portable/manifest.ts';
-import { restoreEmbedded } from '../../db/portable/restore-embedded.ts';
-import type { CopyOptions } from '../../db/portable/write-copy.ts';
-import { requeueNotifications } from '../../notifications/old-jobs.ts';
-import { migrateWorker } from '../../notifications/worker.ts';
-import { refuseLink } from '../../db/backup/private-files.ts';
+import { exists, refuseLink, restorePrivate } from '../../db/backup/backup.ts';
+import { checkPortableCopy, loadTables, restoreEmbedded } from '../../db/portable/load.ts';
+import type { CopyOptions, PortableManifest } from '../../db/portable/write.ts';
+import { migrateWorker, requeueNotifications } from '../../notifications/old-jobs.ts';
 import { StartError } from '../../start-error.ts';
-import { consoleLog as log } from '../console-log.ts';
-import { createScreen } from '../simulate/screen.ts';
-import { untilInterrupted } from './interrupt.ts';
-import { showRows, summarise } from './progress.ts';
+import {
+  consoleLog as log,
+  createScreen,
+  showRows,
+  summarise,
+  untilInterrupted,
+} from '../command-line.ts';
 
 /** `npm run restore` of a portable copy: gives the exit status. */
 export async function restorePortably(

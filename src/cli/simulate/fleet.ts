@@ -1,17 +1,19 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import coldRoom from '../../../examples/cold-room.json' with { type: 'json' };
 import { slicesOf } from '../../lib/text.ts';
-import { AnyAnswer, PurposeAnswer, RegistrationAnswer } from './answers.ts';
-import { forEachBounded } from './bounded.ts';
-import { configurationOf } from './curve.ts';
-import { protocols, type Protocol, type SimulatedDevice } from './device.ts';
-import { connectHttpDevice } from './devices.ts';
-import { connectMqttDevice } from './mqtt-device.ts';
-import type { Options } from './options.ts';
-import type { Rest } from './rest.ts';
-import type { Screen } from './screen.ts';
-import type { Tally } from './tally.ts';
 import { messageOf } from '../../lib/thrown.ts';
+import type { Screen } from '../command-line.ts';
+import {
+  configurationOf,
+  connectHttpDevice,
+  connectMqttDevice,
+  type Protocol,
+  protocols,
+  type SimulatedDevice,
+  type Tally,
+} from './devices.ts';
+import type { Options } from './options.ts';
+import { AnyAnswer, PurposeAnswer, RegistrationAnswer, type Rest } from './rest.ts';
 
 export const httpConnections = 8;
 const connectsAtOnce = 32;
@@ -114,4 +116,32 @@ async function tooLate(signal: AbortSignal, missing: () => number): Promise<void
   if (ended) return;
   const waited = acceptTimeoutMs / 1_000;
   throw new Error(`${missing()} devices were not handed their profile within ${waited} s.`);
+}
+
+/**
+ * Does `work` for every item, at most `limit` at a time, and starts no further one once the signal
+ * is aborted. Results stand in the order of the items; those that were not begun are left out.
+ */
+export async function forEachBounded<T, R>(
+  items: readonly T[],
+  limit: number,
+  signal: AbortSignal,
+  work: (item: T) => Promise<R>,
+): Promise<R[]> {
+  const results: { index: number; value: R }[] = [];
+  const queue = items.entries();
+  let failed = false;
+  const worker = async () => {
+    for (const [index, item] of queue) {
+      if (failed || signal.aborted) return;
+      try {
+        results.push({ index, value: await work(item) });
+      } catch (error) {
+        failed = true;
+        throw error;
+      }
+    }
+  };
+  await Promise.all(Array.from({ length: Math.min(limit, items.length) }, worker));
+  return results.toSorted((a, b) => a.index - b.index).map(({ value }) => value);
 }

@@ -1,6 +1,8 @@
+import { randomBytes } from 'node:crypto';
+import http, { type OutgoingHttpHeaders } from 'node:http';
+import https from 'node:https';
 import { setTimeout as delay } from 'node:timers/promises';
 import { z } from 'zod';
-import type { Reply, Transport } from './exchange.ts';
 import { codeOf, messageOf } from '../../lib/thrown.ts';
 
 /** A refusal, or no answer at all; the message is for the person at the terminal. */
@@ -104,3 +106,137 @@ function nextPage(link: string | string[] | undefined, url: URL): string | null 
   const next = new URL(match[1] ?? '', url);
   return next.pathname + next.search;
 }
+
+type Exchange = {
+  method: string;
+  url: URL;
+  headers: OutgoingHttpHeaders;
+  body?: string;
+  /** Ends it. */
+  signal?: AbortSignal;
+};
+export type Reply = { status: number; headers: http.IncomingHttpHeaders; text: string };
+export type Transport = { send(exchange: Exchange): Promise<Reply>; close(): void };
+
+const timeoutMs = 60_000;
+
+/** HTTP with kept-alive connections. Node's own `fetch` has no way to accept an unknown certificate. */
+export function createTransport(options: { insecure: boolean; maxConnections: number }): Transport {
+  const shared = { keepAlive: true, maxSockets: options.maxConnections };
+  const plain = new http.Agent(shared);
+  const secure = new https.Agent({ ...shared, rejectUnauthorized: !options.insecure });
+  return {
+    send: (exchange) => send(exchange, exchange.url.protocol === 'https:' ? secure : plain),
+    close() {
+      plain.destroy();
+      secure.destroy();
+    },
+  };
+}
+
+async function send(exchange: Exchange, agent: http.Agent, again = true): Promise<Reply> {
+  const module = agent instanceof https.Agent ? https : http;
+  const { method, headers, signal } = exchange;
+  const request = module.request(exchange.url, {
+    method,
+    headers,
+    agent,
+    timeout: timeoutMs,
+    ...(signal ? { signal } : {}),
+  });
+  try {
+    return await reply(request, exchange.body);
+  } catch (error) {
+    // The server may close an idle connection in the moment it is used again: not a failure.
+    const stale = request.reusedSocket && codeOf(error) === 'ECONNRESET';
+    if (stale && again) return await send(exchange, agent, false);
+    throw error;
+  }
+}
+
+function reply(request: http.ClientRequest, body: string | undefined): Promise<Reply> {
+  return new Promise((resolve, reject) => {
+    request.on('error', reject);
+    request.on('timeout', () =>
+      request.destroy(new Error(`no answer within ${timeoutMs / 1_000} s`)),
+    );
+    request.on('response', (response) => {
+      const chunks: Buffer[] = [];
+      response.on('data', (chunk: Buffer) => chunks.push(chunk));
+      response.on('error', reject);
+      response.on('end', () => {
+        const text = Buffer.concat(chunks).toString('utf8');
+        resolve({ status: response.statusCode ?? 0, headers: response.headers, text });
+      });
+    });
+    request.end(body);
+  });
+}
+
+export type SimulatorLogin = { email: string; password: string };
+/** The account of a run; `throwAway` when the run registered it for itself. */
+export type OpenAccount = SimulatorLogin & { rest: Rest; throwAway: boolean };
+
+/** Logs in with the given credentials, or registers an account that nobody else knows. */
+export async function openAccount(
+  rest: Rest,
+  credentials: SimulatorLogin | null,
+): Promise<OpenAccount> {
+  if (credentials)
+    return { ...credentials, rest: await login(rest, credentials), throwAway: false };
+  const made = {
+    email: `simulator-${randomBytes(6).toString('hex')}@example.org`,
+    password: randomBytes(15).toString('base64url'),
+  };
+  const call = { method: 'POST', path: '/v2/accounts', answer: LoginAnswer, body: made } as const;
+  const { value } = await rest.call(call).catch(explainClosed);
+  return { ...made, rest: rest.as(value.accountAuthToken), throwAway: true };
+}
+
+async function login(rest: Rest, body: SimulatorLogin): Promise<Rest> {
+  const path = '/v2/accounts/login';
+  const { value } = await rest.call({ method: 'POST', path, answer: LoginAnswer, body });
+  return rest.as(value.accountAuthToken);
+}
+
+function explainClosed(error: unknown): never {
+  if (error instanceof RestError && error.status === 403) {
+    const hint = 'Ask its administrator for an account and name it with --account.';
+    throw new RestError(`This service registers no accounts by itself. ${hint}`, 403, error);
+  }
+  throw error;
+}
+
+/** What the service answers, as far as the simulator reads it. */
+export const LoginAnswer = z.object({ accountAuthToken: z.string() });
+
+export const RegistrationAnswer = z.object({
+  protocol: z.string(),
+  host: z.string(),
+  port: z.int(),
+  deviceAuthUuid: z.string(),
+  deviceAuthToken: z.string(),
+});
+export type RegistrationAnswer = z.infer<typeof RegistrationAnswer>;
+
+export const PurposeAnswer = z.object({ purposeUuid: z.string() });
+
+export const MeasurementsAnswer = z.object({
+  measurements: z.array(z.object({ sId: z.string(), val: z.number(), ts: z.number() })),
+});
+
+export const EventsAnswer = z.object({ events: z.array(z.object({ timestamp: z.number() })) });
+
+export const AnyAnswer = z.unknown();
+
+export const PollAnswer = z.object({
+  messages: z.array(z.object({ topic: z.string(), payload: z.unknown() })),
+  after: z.string(),
+});
+
+/** What arrives on `down/profile` and `down/errors`. */
+export const ReceivedProfile = z.object({ pId: z.string() });
+export const ErrorMessage = z.object({ reason: z.string(), message: z.string() });
+
+/** What arrives on `down/token`. */
+export const NewToken = z.object({ deviceAuthToken: z.string() });

@@ -1,21 +1,25 @@
-import { openAccount, type SimulatorLogin, type OpenAccount } from './account.ts';
-import { cleanUp, type Made } from './clean-up.ts';
-import { createTransport } from './exchange.ts';
+import type { Screen } from '../command-line.ts';
+import { count, createTally, publishAll, type Reading, type Tally } from './devices.ts';
 import {
   connectDevices,
+  type Fleet,
+  forEachBounded,
   httpConnections,
   installOnFleet,
   registerDevices,
   storePurpose,
-  type Fleet,
 } from './fleet.ts';
 import type { Options } from './options.ts';
-import { publishAll } from './publish.ts';
-import { report } from './report.ts';
-import { createRest } from './rest.ts';
-import type { Screen } from './screen.ts';
-import { createTally } from './tally.ts';
-import { verify } from './verify.ts';
+import {
+  AnyAnswer,
+  createRest,
+  createTransport,
+  openAccount,
+  type OpenAccount,
+  type RegistrationAnswer,
+  type SimulatorLogin,
+} from './rest.ts';
+import { type Verification, verify } from './verify.ts';
 
 export type Run = {
   options: Options;
@@ -71,4 +75,68 @@ async function leave(account: OpenAccount, made: Made, options: Options, screen:
   } else if (account.throwAway) {
     screen.say(`Kept the account ${account.email} with the password ${account.password}`);
   }
+}
+
+const maxExamples = 3;
+
+/** Says in plain words how the run went; `agrees` is false when anything differs. */
+export function report(
+  verification: Verification,
+  tally: Tally,
+): { agrees: boolean; text: string } {
+  const { comparison, recordedEvents } = verification;
+  const { acknowledged, found, lost, doubled, foreign, unacknowledged } = comparison;
+  const nothing = acknowledged === 0;
+  const events = tally.events > recordedEvents;
+  const agrees = !nothing && !events && lost.length + doubled.length + foreign.length === 0;
+  const lines = [
+    nothing
+      ? 'Nothing was acknowledged, so there is nothing to compare.'
+      : `${count(acknowledged)} measurements were acknowledged, ${count(found)} of them were read back.`,
+    ...examples('acknowledged and not stored', lost),
+    ...examples('stored more than once', doubled),
+    ...examples('stored, but never sent like this', foreign),
+    `${count(recordedEvents)} events are recorded, devices were told of ${count(tally.events)}.`,
+    ...(events ? ['DIFFERENCE: devices were told of events that are not recorded.'] : []),
+    ...warnings(tally, unacknowledged),
+    ...(agrees ? ['Everything that was acknowledged is there, once, as it was sent.'] : []),
+  ];
+  return { agrees, text: lines.join('\n') };
+}
+
+function examples(what: string, readings: Reading[]): string[] {
+  if (readings.length === 0) return [];
+  const some = readings.slice(0, maxExamples).map(({ sId, val, ts }) => `${sId} = ${val} at ${ts}`);
+  const more = readings.length > maxExamples ? ', …' : '';
+  return [`DIFFERENCE: ${count(readings.length)} ${what}: ${some.join(', ')}${more}`];
+}
+
+/** What does not speak against the service, but explains the figures. */
+function warnings(tally: Tally, unacknowledged: number): string[] {
+  const open = tally.published - tally.acknowledged;
+  return [
+    open > 0 && `${count(open)} messages were never acknowledged.`,
+    unacknowledged > 0 &&
+      `${count(unacknowledged)} measurements are stored though not acknowledged.`,
+    tally.skipped > 0 && `${count(tally.skipped)} readings were skipped: too many waited already.`,
+    tally.reconnects > 0 &&
+      `Connections were lost; devices tried ${count(tally.reconnects)} times to connect again.`,
+    tally.refused > 0 && `The service refused ${count(tally.refused)} items: ${tally.firstRefusal}`,
+  ].filter((line) => line !== false);
+}
+
+/** What a run made and has to remove. */
+export type Made = { registrations: RegistrationAnswer[]; purposeUuid: string | null };
+
+/** Removes the run's account; of an account that was there before, what the run added to it. */
+export async function cleanUp(account: OpenAccount, made: Made): Promise<void> {
+  const remove = (path: string) => account.rest.call({ method: 'DELETE', path, answer: AnyAnswer });
+  if (account.throwAway) {
+    await remove('/v2/accounts');
+    return;
+  }
+  const never = new AbortController().signal;
+  const uuids = made.registrations.map(({ deviceAuthUuid }) => deviceAuthUuid);
+  await forEachBounded(uuids, httpConnections, never, (uuid) => remove(`/v2/devices/${uuid}`));
+  if (made.purposeUuid) await remove(`/v2/purposes/${made.purposeUuid}`);
 }

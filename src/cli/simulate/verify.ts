@@ -1,10 +1,14 @@
-import { forEachBounded } from './bounded.ts';
-import { addComparisons, compareReadings, type Comparison } from './compare.ts';
-import type { SimulatedDevice } from './device.ts';
-import { httpConnections } from './fleet.ts';
-import { countSenseEvents, readMeasurements } from './read-back.ts';
-import type { Rest } from './rest.ts';
-import type { Screen } from './screen.ts';
+import type { z } from 'zod';
+import type { Screen } from '../command-line.ts';
+import {
+  addComparisons,
+  compareReadings,
+  type Comparison,
+  type Reading,
+  type SimulatedDevice,
+} from './devices.ts';
+import { forEachBounded, httpConnections } from './fleet.ts';
+import { type Answered, EventsAnswer, MeasurementsAnswer, type Rest } from './rest.ts';
 
 const hourMs = 3_600_000;
 
@@ -38,4 +42,43 @@ function rangeOf(sent: { ts: number }[]): { start: number; end: number } {
   const first = sent[0]?.ts ?? Date.now();
   const last = sent.at(-1)?.ts ?? first;
   return { start: first - hourMs, end: last + hourMs };
+}
+
+const pageSize = 1_000;
+
+/** Every measurement of a device between two points in time (ms, inclusive), page after page. */
+export async function readMeasurements(
+  rest: Rest,
+  uuid: string,
+  range: { start: number; end: number },
+): Promise<Reading[]> {
+  const query = `start=${range.start}&end=${range.end}&limit=${pageSize}`;
+  const path = `/v2/measurements/${uuid}?${query}`;
+  const readings: Reading[] = [];
+  for await (const page of pages(rest, path, MeasurementsAnswer))
+    readings.push(...page.measurements);
+  return readings;
+}
+
+/** How many `sense` events of a device are recorded, counted page after page. */
+export async function countSenseEvents(rest: Rest, uuid: string): Promise<number> {
+  let count = 0;
+  for await (const page of pages(rest, `/v2/events/${uuid}?type=sense`, EventsAnswer)) {
+    count += page.events.length;
+  }
+  return count;
+}
+
+/** The pages of a list, from the first one to the one that names no next. */
+async function* pages<S extends z.ZodType>(
+  rest: Rest,
+  first: string,
+  answer: S,
+): AsyncGenerator<z.output<S>> {
+  let path: string | null = first;
+  while (path !== null) {
+    const page: Answered<z.output<S>> = await rest.call({ method: 'GET', path, answer });
+    yield page.value;
+    path = page.next;
+  }
 }

@@ -1,8 +1,29 @@
-import { chown, readFile, rm, writeFile } from 'node:fs/promises';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import {
+  chmod,
+  chown,
+  lstat,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  rmdir,
+  stat,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
 import { createServer } from 'node:net';
+import { totalmem } from 'node:os';
 import { join } from 'node:path';
-import type { ServerAddress } from './address.ts';
-import { runProgram, type Programs } from './programs.ts';
+import { setTimeout as delay } from 'node:timers/promises';
+import { ask, isPostgres, sslRequest } from '../../lib/servers.ts';
+import { codeOf, messageOf } from '../../lib/thrown.ts';
+import { StartError } from '../../start-error.ts';
+import { ProgramError, type Programs, runProgram, sharedDir, type SystemUser } from './programs.ts';
 
 /** Made with the cluster; it cannot lose its rights. For backups and for `handOver` only. */
 export const superuser = 'sensorium';
@@ -91,4 +112,423 @@ export async function findFreePort(): Promise<number> {
   await new Promise((resolve) => server.close(resolve));
   if (address === null || typeof address === 'string') throw new Error('No port to be had.');
   return address.port;
+}
+
+/** Where a server listens: at a Unix socket in a directory, or (null) at a port of 127.0.0.1. */
+export type ServerAddress = { socketDir: string | null; port: number };
+
+/** A role of the database, with what proves that somebody may use it. */
+export type RoleLogin = { role: string; password: string };
+
+/** A socket's directory takes the host's place in the URL, encoded, as libpq has it too. */
+export function connectionStringOf(
+  { socketDir, port }: ServerAddress,
+  { role, password }: RoleLogin,
+  database: string,
+): string {
+  const host = socketDir === null ? '127.0.0.1' : encodeURIComponent(socketDir);
+  return `postgresql://${role}:${encodeURIComponent(password)}@${host}:${port}/${database}`;
+}
+
+/** Where the cluster of a data directory is (or null: not made yet), and who runs it. */
+export type Location = { clusterDir: string | null; owner: SystemUser | null };
+
+/** Below the data directory: the cluster, or a link to where it had to be put. */
+const name = 'postgresql';
+
+/** Makes the data directory and looks for a cluster in it. */
+export async function findCluster(dataDir: string): Promise<Location> {
+  try {
+    if (await mkdir(dataDir, { recursive: true })) await chmod(dataDir, 0o755);
+    const probe = await mkdtemp(join(dataDir, '.probe-'));
+    await rm(probe, { recursive: true });
+  } catch (error) {
+    throw unwritable(dataDir, error);
+  }
+  const found = await stat(join(dataDir, name)).catch(() => null);
+  if (found === null) return { clusterDir: null, owner: findOwner() };
+  const clusterDir = await realpath(join(dataDir, name));
+  const uid = process.getuid?.();
+  if (uid === undefined || found.uid === uid) return { clusterDir, owner: null };
+  if (uid !== 0)
+    throw new StartError(
+      `DATA_DIR ${dataDir}: its database belongs to another user (${found.uid}). Start as that user or as root, or choose another DATA_DIR.`,
+    );
+  const owner = { name: `user ${found.uid}`, uid: found.uid, gid: found.gid };
+  if (!canWrite(owner, clusterDir))
+    throw new StartError(
+      `DATA_DIR ${dataDir}: ${owner.name}, who owns its database, cannot reach ${clusterDir}.`,
+    );
+  return { clusterDir, owner };
+}
+
+/**
+ * Makes a place for a new cluster, has `create` fill it and only then gives it its name: what an
+ * interrupted first start left is never taken for a database. `movedTo` says where it had to be put
+ * because its user cannot reach the data directory.
+ */
+export async function makeCluster(
+  dataDir: string,
+  owner: SystemUser | null,
+  create: (clusterDir: string) => Promise<void>,
+): Promise<{ clusterDir: string; movedTo: string | null }> {
+  await removeUnfinished(dataDir);
+  // A name of its own: programs that a killed process left may go on writing into what it made.
+  const here = join(dataDir, `${name}.new-${process.pid}`);
+  await makeOwned(here, owner);
+  if (owner === null || canWrite(owner, here)) {
+    await create(here);
+    await rename(here, join(dataDir, name));
+    return { clusterDir: await realpath(join(dataDir, name)), movedTo: null };
+  }
+  await rm(here, { recursive: true });
+  await mkdir(sharedDir, { recursive: true, mode: 0o755 });
+  const elsewhere = await mkdtemp(join(sharedDir, 'data-'));
+  await chmod(elsewhere, 0o755);
+  const clusterDir = join(elsewhere, name);
+  await makeOwned(clusterDir, owner);
+  await create(clusterDir);
+  await symlink(clusterDir, join(dataDir, name));
+  return { clusterDir, movedTo: elsewhere };
+}
+
+async function removeUnfinished(dataDir: string): Promise<void> {
+  for (const found of await readdir(dataDir))
+    if (found.startsWith(`${name}.new`)) await removeDir(join(dataDir, found));
+}
+
+/** Removes a directory, also while programs that are about to end still write into it. */
+export async function removeDir(dir: string): Promise<void> {
+  await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+}
+
+async function makeOwned(dir: string, owner: SystemUser | null): Promise<void> {
+  await rm(dir, { recursive: true, force: true });
+  await mkdir(dir, { mode: 0o700 });
+  if (owner) await chown(dir, owner.uid, owner.gid);
+}
+
+/** Asked as that user: no reading of modes knows about every directory above, or access lists. */
+export function canWrite(owner: SystemUser, dir: string): boolean {
+  const test = spawnSync('/bin/sh', ['-c', 'test -w "$1" && cd "$1"', 'sh', dir], {
+    cwd: '/',
+    uid: owner.uid,
+    gid: owner.gid,
+    stdio: 'ignore',
+  });
+  return test.status === 0;
+}
+
+const isAFile = (error: unknown) =>
+  ['EEXIST', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '');
+
+function unwritable(dataDir: string, error: unknown): StartError {
+  const reason = isAFile(error) ? 'it is a file, or below one' : messageOf(error);
+  return new StartError(
+    `DATA_DIR ${dataDir}: cannot be written (${reason}). Choose another directory with DATA_DIR, or give this user the right to write there.`,
+    { cause: error },
+  );
+}
+
+/** The user made for the database on a machine that has no `postgres` of its own. */
+const createdUser = 'sensorium';
+
+/** Who is to run PostgreSQL: null (this user) unless this is root, which PostgreSQL refuses. */
+export function findOwner(): SystemUser | null {
+  if (process.getuid?.() !== 0) return null;
+  return lookUp('postgres') ?? lookUp(createdUser) ?? createUser() ?? lookUp('nobody');
+}
+
+function createUser(): SystemUser | null {
+  try {
+    execFileSync(
+      'useradd',
+      ['--system', '--no-create-home', '--shell', '/bin/false', createdUser],
+      {
+        stdio: 'ignore',
+      },
+    );
+  } catch {
+    return null;
+  }
+  return lookUp(createdUser);
+}
+
+function lookUp(name: string): SystemUser | null {
+  try {
+    return { name, uid: askId('-u', name), gid: askId('-g', name) };
+  } catch {
+    return null;
+  }
+}
+
+function askId(what: '-u' | '-g', name: string): number {
+  return Number(execFileSync('id', [what, name], { stdio: ['ignore', 'pipe', 'ignore'] }));
+}
+
+/** Which versions of this program brought a major version of PostgreSQL; `last` is null for today's. */
+export type Major = { postgresql: string; first: string; last: string | null };
+
+/** For a new major version add a row, and set `last` of the one before it. */
+export const majors: readonly Major[] = [{ postgresql: '18', first: '0.1.0', last: null }];
+
+/** Who can open what PostgreSQL `written` has written, for a program that brings another one. */
+export function describeMajor(written: string, known: readonly Major[] = majors): string {
+  const found = known.find(({ postgresql }) => postgresql === written);
+  if (found)
+    return `version ${found.last ?? found.first} of Sensorium still opens it (${rangeOf(found)} bring PostgreSQL ${written}). With that version run \`npm run backup -- --portable <directory>\`, then with this one \`npm run restore -- <directory>\` into a new DATA_DIR.`;
+  const newest = Math.max(...known.map(({ postgresql }) => Number(postgresql)));
+  return Number(written) > newest
+    ? 'a later version of Sensorium wrote it: start that one.'
+    : 'no version of Sensorium brought that one: whoever made this directory has to look after it.';
+}
+
+function rangeOf({ first, last }: Major): string {
+  return last === null ? `${first} and later` : `${first} to ${last}`;
+}
+
+/**
+ * The server that runs on this cluster, or null. A file left by one that is gone is removed, also
+ * where its number has since been given to some other process: PostgreSQL would refuse to start.
+ */
+export async function findPostmaster(clusterDir: string): Promise<Postmaster | null> {
+  const written = await readPostmasterFile(clusterDir);
+  if (written === null) return null;
+  if (isAlive(written.pid) && readCommand(written.pid).includes(clusterDir)) return written;
+  await rm(join(clusterDir, 'postmaster.pid'), { force: true });
+  return null;
+}
+
+/**
+ * Waits until the running server lets clients in, and gives its address; null when it ends instead, or
+ * does not answer within the time. It wrote the address where only its user writes, so nobody is asked
+ * for a proof. Throws a StartError where its socket's directory is no longer its own.
+ */
+export async function adoptPostmaster(
+  clusterDir: string,
+  owner: SystemUser | null,
+  timeoutMs: number,
+): Promise<ServerAddress | null> {
+  // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for a server
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const running = await findPostmaster(clusterDir);
+    // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for a server
+    if (running === null || performance.now() > deadline) return null;
+    if (running.isReady) {
+      await requireOwnDir(running, owner);
+      if (await answers(running.address)) return running.address;
+    }
+    await delay(100);
+  }
+}
+
+/** It cannot be asked who uses it, so it is not ended either. */
+async function requireOwnDir(
+  { pid, address: { socketDir } }: Postmaster,
+  owner: SystemUser | null,
+): Promise<void> {
+  if (socketDir === null || (await isPrivateDir(socketDir, owner))) return;
+  // One that is about to end has removed its directory.
+  if (!isAlive(pid)) return;
+  throw new StartError(
+    `${socketDir}: expected the directory of the database's socket, which is for its user alone; it is gone, or another one. Stop the service that uses it, end the server (kill ${pid}), and start again.`,
+  );
+}
+
+async function answers({ socketDir, port }: ServerAddress): Promise<boolean> {
+  const place =
+    socketDir === null ? { host: '127.0.0.1', port } : { path: socketPathIn(socketDir) };
+  return isPostgres(await ask(place, sslRequest, { timeoutMs: 2_000 }));
+}
+
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return codeOf(error) === 'EPERM';
+  }
+}
+
+function readCommand(pid: number): string {
+  try {
+    if (process.platform === 'linux')
+      return readFileSync(`/proc/${pid}/cmdline`, 'utf8').replaceAll('\0', ' ');
+    return execFileSync('ps', ['-o', 'command=', '-p', String(pid)], { encoding: 'utf8' });
+  } catch {
+    return '';
+  }
+}
+
+/** Only a part of the socket's name: each server has a directory of its own. */
+export const socketPort = 5432;
+
+const socketName = `.s.PGSQL.${socketPort}`;
+const prefix = 'sensorium-socket-';
+/** sun_path: 104 bytes on macOS, 108 on Linux, with the zero at the end (unix(4), unix(7)). */
+const longestSocketPath = 103;
+const longestBase = longestSocketPath - `/${prefix}XXXXXX/${socketName}`.length;
+/** PostgreSQL parts a list of directories at commas; pg_ctl hands settings to a shell. */
+const plainPath = /^\/[\w/.+@:-]*$/;
+
+/**
+ * Makes a new directory for a server's socket, which nobody but its user may enter, in the first of
+ * `bases` that has room for one. Its name is new each time, so whatever another user made before is
+ * never taken for it. Throws a StartError where none will do.
+ */
+export async function makeSocketDir(bases: string[], owner: SystemUser | null): Promise<string> {
+  const tried = [...new Set(bases)];
+  for (const base of tried) {
+    const dir = await tryBase(base, owner);
+    if (dir !== null) return dir;
+  }
+  throw new StartError(
+    `No place for the database's socket in ${tried.join(', ')}: expected a directory that PostgreSQL's user can reach, whose path has at most ${longestBase} bytes, all of them letters, digits or one of /._+@:-. Name one with TMPDIR.`,
+  );
+}
+
+/** Where clients connect to. */
+export function socketPathIn(dir: string): string {
+  return join(dir, socketName);
+}
+
+async function tryBase(base: string, owner: SystemUser | null): Promise<string | null> {
+  const real = await realpath(base).catch(() => null);
+  if (real === null || !plainPath.test(real) || real.length > longestBase) return null;
+  if (await isAnybodysToChange(real)) return null;
+  const dir = await mkdtemp(join(real, prefix)).catch(() => null);
+  if (dir === null) return null;
+  if (owner) await chown(dir, owner.uid, owner.gid);
+  if ((owner === null || canWrite(owner, dir)) && (await takesSockets(dir))) return dir;
+  await rmdir(dir);
+  return null;
+}
+
+/** Without the sticky bit (as /tmp has it) anybody could put a directory of theirs in its place. */
+async function isAnybodysToChange(dir: string): Promise<boolean> {
+  const { mode } = await stat(dir);
+  return (mode & 0o002) !== 0 && (mode & 0o1000) === 0;
+}
+
+/** Some file systems, of shared folders for example, have no sockets. */
+async function takesSockets(dir: string): Promise<boolean> {
+  const server = createServer();
+  return new Promise((resolve) => {
+    server.once('error', () => resolve(false));
+    server.listen(socketPathIn(dir), () => server.close(() => resolve(true)));
+  });
+}
+
+/**
+ * Makes the directory of a server that ended ready for the next one, under its name: clients know it.
+ * Throws a StartError where something else is in its place.
+ */
+export async function renewSocketDir(dir: string, owner: SystemUser | null): Promise<void> {
+  const isNew = await mkdir(dir, { mode: 0o700 }).then(
+    () => true,
+    () => false,
+  );
+  if (isNew && owner) await chown(dir, owner.uid, owner.gid);
+  if (!(await isPrivateDir(dir, owner)))
+    throw new StartError(
+      `${dir}: expected the directory of the database's socket, which is for its user alone. Remove what is there.`,
+    );
+  await removeSocket(dir);
+}
+
+/** Whether this is a directory, no link to one, that only the server's user may enter. */
+export async function isPrivateDir(dir: string, owner: SystemUser | null): Promise<boolean> {
+  const found = await lstat(dir).catch(() => null);
+  const uid = owner?.uid ?? process.getuid?.();
+  return found?.isDirectory() === true && found.uid === uid && (found.mode & 0o777) === 0o700;
+}
+
+/** Removes what a server that has ended left; anything else is left alone. */
+export async function removeSocketDir(dir: string, owner: SystemUser | null): Promise<void> {
+  if (!(await isPrivateDir(dir, owner))) return;
+  await removeSocket(dir);
+  await rmdir(dir).catch(() => undefined);
+}
+
+/** Removes from `base` what servers left that were killed; the one of a server that runs is `kept`. */
+export async function removeOtherSocketDirs(
+  base: string,
+  kept: string | null,
+  owner: SystemUser | null,
+): Promise<void> {
+  for (const name of await readdir(base)) {
+    const dir = join(base, name);
+    if (!name.startsWith(prefix) || dir === kept) continue;
+    const { kind } = await ask({ path: socketPathIn(dir) }, sslRequest, { timeoutMs: 1_000 });
+    if (kind === 'failed') await removeSocketDir(dir, owner);
+  }
+}
+
+/** The number in a lock file may have been given to another process: PostgreSQL would not start. */
+async function removeSocket(dir: string): Promise<void> {
+  for (const name of [socketName, `${socketName}.lock`]) await rm(join(dir, name), { force: true });
+}
+
+const megabytes = 2 ** 20;
+
+/**
+ * How the embedded server runs: durable in full (fsync, synchronous_commit and full_page_writes stay
+ * on, as PostgreSQL has them), sized for a machine that does other things too.
+ */
+export function embeddedSettings(): string[] {
+  const sharedBuffersMb = Math.min(512, Math.max(32, Math.floor(totalmem() / megabytes / 8)));
+  return [
+    `shared_buffers=${sharedBuffersMb}MB`,
+    'max_connections=120',
+    'max_wal_size=2GB',
+    'wal_compression=on',
+    // Short statements only: compiling one takes longer than running it.
+    'jit=off',
+    'timezone=UTC',
+    'log_timezone=UTC',
+    // What is wrong with a statement is told to the client; the log is about the server.
+    'log_min_messages=log',
+    'log_checkpoints=off',
+    'log_min_error_statement=panic',
+  ];
+}
+
+/**
+ * `fast` ends the sessions and writes everything out; `immediate` leaves that to the next start. Resolves
+ * once no server runs on the cluster; rejects where one still does after the time.
+ */
+export async function stopCluster(
+  programs: Programs,
+  clusterDir: string,
+  mode: 'fast' | 'immediate',
+  timeoutSeconds: number,
+): Promise<void> {
+  const timeout = String(timeoutSeconds);
+  const ask = () =>
+    runProgram(programs, 'pg_ctl', [
+      'stop', '--pgdata', clusterDir, '--mode', mode, '--wait', '--timeout', timeout, '--silent',
+    ]); // prettier-ignore
+  try {
+    await ask().catch((error: unknown) => {
+      // A Ctrl-C reached it before it had a session of its own.
+      if (error instanceof ProgramError && error.signal !== null) return ask();
+      throw error;
+    });
+  } catch (error) {
+    // pg_ctl fails too where the server ended before it was asked to, or just after the time-out.
+    if ((await findPostmaster(clusterDir)) !== null) throw error;
+  }
+}
+
+/**
+ * The error for a second service on one data directory. It may pass where the process has ended: the server takes a
+ * moment to notice that, and longer on a busy machine. `heldBy`: "process 123", as the lock's session says.
+ */
+export function inUse(dataDir: string, heldBy: string): StartError {
+  const pid = Number(/^process (\d+)$/.exec(heldBy)?.[1]);
+  return new StartError(
+    `DATA_DIR ${dataDir}: another Sensorium (${heldBy}) is running on it. Stop that one, or give this one a DATA_DIR and ports of its own.`,
+    { mayPass: pid > 0 && !isAlive(pid) },
+  );
 }

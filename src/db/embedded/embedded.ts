@@ -1,20 +1,31 @@
 import { dirname } from 'node:path';
-import { refuseUnfinishedDir } from '../portable/unfinished-dir.ts';
-import { connectionStringOf, type ServerAddress } from './address.ts';
-import { enterAsService, lockAs } from './enter.ts';
-import { inUse } from './in-use.ts';
-import { checkVersion, launch, removeAddress, type Launch } from './launch.ts';
-import { findCluster, makeCluster } from './location.ts';
-import { createEmbeddedCluster, databaseName } from './make.ts';
-import { placePrograms, sharedDir } from './place-programs.ts';
-import { findPostmaster } from './postmaster.ts';
-import { findPackagedPostgres, ProgramError } from './programs.ts';
-import { readOrMakeSuperuserPassword } from './secrets.ts';
-import { removeOtherSocketDirs } from './socket-dir.ts';
-import { stopCluster } from './stop-cluster.ts';
-import { supervise } from './supervise.ts';
+import { backoffMs, pause } from '../../lib/wait.ts';
 import type { Log } from '../../log/logger.ts';
 import { StartError } from '../../start-error.ts';
+import { refuseUnfinishedDir } from '../portable/unfinished.ts';
+import {
+  connectionStringOf,
+  findCluster,
+  findPostmaster,
+  inUse,
+  makeCluster,
+  removeOtherSocketDirs,
+  type ServerAddress,
+  stopCluster,
+} from './cluster.ts';
+import {
+  checkVersion,
+  createEmbeddedCluster,
+  databaseName,
+  enterAsService,
+  type GuardConnection,
+  launch,
+  type Launch,
+  lockAs,
+  readOrMakeSuperuserPassword,
+  removeAddress,
+} from './enter.ts';
+import { findPackagedPostgres, placePrograms, ProgramError, sharedDir } from './programs.ts';
 
 export type EmbeddedLog = Pick<Log, 'info' | 'warn'>;
 
@@ -130,4 +141,56 @@ async function stopServer(
     }
   }
   await removeAddress({ programs }, address);
+}
+
+export type SuperviseOptions = {
+  /** The connection whose end says that the server, or this session with it, is gone. */
+  connection: GuardConnection;
+  log: Pick<Log, 'info' | 'warn'>;
+  /** Starts the server where it no longer runs, and gives a new connection to watch. */
+  recover: () => Promise<GuardConnection>;
+};
+
+const retry = { firstMs: 100, maxMs: 2_000 };
+
+/** Watches over the server for as long as the service runs. */
+export function supervise({ connection, log, recover }: SuperviseOptions): {
+  stop(): Promise<void>;
+} {
+  const stopping = new AbortController();
+  let current = connection;
+  const watching = watch();
+  return {
+    async stop() {
+      stopping.abort();
+      await current.client.end().catch(() => undefined);
+      await watching;
+    },
+  };
+
+  async function watch(): Promise<void> {
+    while (!stopping.signal.aborted) {
+      await current.ended;
+      if (stopping.signal.aborted) return;
+      log.warn(
+        { event: 'database.lost' },
+        'The connection that watches the database ended: starting the database again if it is gone.',
+      );
+      await bringBack();
+    }
+  }
+
+  async function bringBack(): Promise<void> {
+    for (let failures = 1; !stopping.signal.aborted; failures += 1) {
+      try {
+        current = await recover();
+        log.info({ event: 'database.back' }, 'The database is back.');
+        return;
+      } catch (error) {
+        const reason = error instanceof Error ? error.message : String(error);
+        log.warn({ event: 'database.away', reason }, 'The database is not back yet.');
+      }
+      await pause(backoffMs(failures, retry), stopping.signal);
+    }
+  }
 }

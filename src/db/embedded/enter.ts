@@ -1,11 +1,39 @@
-import { stateOf, states } from '../errors.ts';
+import { randomBytes } from 'node:crypto';
+import { chown, readFile, stat, truncate } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import pg from 'pg';
+import { readOrMakePrivateFile, readPrivateFile } from '../../lib/private-file.ts';
 import { StartError } from '../../start-error.ts';
-import type { LockOptions } from '../lock-tables.ts';
-import { connectionStringOf, type ServerAddress, type RoleLogin } from './address.ts';
+import { stateOf, states } from '../errors.ts';
+import { jobSchema } from '../jobs.ts';
+import { earlierInPublic, type LockOptions, withTablesLocked } from '../migrate.ts';
 import { createScramClient } from '../pg-driver.ts';
-import { takeServiceLock, type HeldLock } from './guard.ts';
-import { handOver, isHandedOver } from './hand-over.ts';
-import { readOrMakeService, readSuperuser } from './secrets.ts';
+import type { Sql } from '../sql.ts';
+import {
+  adoptPostmaster,
+  connectionStringOf,
+  createCluster,
+  describeMajor,
+  embeddedSettings,
+  findFreePort,
+  findPostmaster,
+  inUse,
+  type Major,
+  majors,
+  makeSocketDir,
+  readPostmasterFile,
+  removeSocketDir,
+  renewSocketDir,
+  type RoleLogin,
+  type ServerAddress,
+  socketPort,
+  startCluster,
+  stopCluster,
+  superuser,
+} from './cluster.ts';
+import { ProgramError, type Programs, runProgram } from './programs.ts';
 
 const lockTimeoutMs = 3_000;
 
@@ -93,4 +121,398 @@ async function unlessRefused<T>(work: Promise<T>): Promise<T | null> {
     if (state === states.invalidPassword || state === states.invalidAuthorization) return null;
     throw error;
   }
+}
+
+/** Advisory lock of the one service that uses an embedded database; released when its session ends. */
+const serviceLock = 7199;
+
+/** A connection and the moment it is over: its server or its session is gone. */
+export type GuardConnection = { client: pg.Client; ended: Promise<void> };
+
+/** A connection that holds the lock, or which process holds it instead. */
+export type HeldLock = (GuardConnection & { heldBy: null }) | { heldBy: string };
+
+/**
+ * Connects and takes the lock. A process that was just killed may hold it for a moment longer, so
+ * it is asked for again until `timeoutMs` is over.
+ */
+export async function takeServiceLock(
+  connectionString: string,
+  timeoutMs: number,
+): Promise<HeldLock> {
+  const client = createScramClient({
+    connectionString,
+    application_name: `sensorium ${process.pid}`,
+    connectionTimeoutMillis: 5_000,
+  });
+  const ended = new Promise<void>((resolve) => client.once('end', () => resolve()));
+  await client.connect();
+  // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for another one to end
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    const { rows } = await client.query<{ taken: boolean }>(
+      'select pg_try_advisory_lock($1) as taken',
+      [serviceLock],
+    );
+    if (rows[0]?.taken) return { client, ended, heldBy: null };
+    // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for another one to end
+    if (performance.now() > deadline) break;
+    await delay(100);
+  }
+  const { rows } = await client.query<{ name: string }>(
+    `select application_name as name
+     from pg_locks join pg_stat_activity using (pid)
+     where locktype = 'advisory' and classid = 0 and objid = $1 and granted
+       and pg_locks.database = (select oid from pg_database where datname = current_database())`,
+    [serviceLock],
+  );
+  await client.end();
+  return { heldBy: rows[0]?.name.replace(/^sensorium /, 'process ') ?? 'somebody' };
+}
+
+/** The role that the service works as. It owns what is the service's, and has no other right. */
+export const serviceRole = 'sensorium_service';
+
+const superuserFile = 'database-password';
+const serviceFile = 'service-password';
+
+/** The superuser's password of a data directory, made for a cluster that is to be made. */
+export function readOrMakeSuperuserPassword(dataDir: string): Promise<string> {
+  return readOrMakePrivateFile(join(dataDir, superuserFile), makePassword);
+}
+
+/** For backups, and to hand over what the service's role does not own yet. Throws a StartError. */
+export async function readSuperuser(dataDir: string): Promise<RoleLogin> {
+  const file = join(dataDir, superuserFile);
+  const password = await readPrivateFile(file).catch((error: unknown) => {
+    throw unreadable(file, error);
+  });
+  if (password === null) throw unreadable(file);
+  return { role: superuser, password };
+}
+
+/**
+ * What the service logs in with. Where its password was lost, `enterAsService` sets the new one.
+ * Throws a StartError where it cannot be read.
+ */
+export async function readOrMakeService(dataDir: string): Promise<RoleLogin> {
+  const file = join(dataDir, serviceFile);
+  try {
+    const password = await readOrMakePrivateFile(file, makePassword);
+    await giveToOwner(dataDir, file);
+    return { role: serviceRole, password };
+  } catch (error) {
+    throw unreadable(file, error);
+  }
+}
+
+/** A command that root runs once must not leave a file that the service's own user cannot read. */
+async function giveToOwner(dataDir: string, file: string): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = await stat(join(dataDir, superuserFile)).catch(() => stat(dataDir));
+  if ((await stat(file)).uid !== uid) await chown(file, uid, gid);
+}
+
+function unreadable(file: string, cause?: unknown): StartError {
+  return new StartError(
+    `${file}: cannot be read, and without it the database beside it does not open.`,
+    { cause },
+  );
+}
+
+/** The same, or null where it has never been made. */
+export async function findService(dataDir: string): Promise<RoleLogin | null> {
+  const password = await readPrivateFile(join(dataDir, serviceFile));
+  return password === null ? null : { role: serviceRole, password };
+}
+
+function makePassword(): string {
+  return randomBytes(24).toString('hex');
+}
+
+const attributes = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls';
+
+/**
+ * Gives the service's role what is the service's: its database, and every object there that is still
+ * the superuser's, as versions before 0.3.0 and whoever works as the superuser make them. Makes role
+ * and database where they are missing. What is interrupted is done by the next start.
+ */
+export async function handOver(
+  address: ServerAddress,
+  { admin, service }: { admin: RoleLogin; service: RoleLogin },
+  log: LockOptions['log'],
+): Promise<void> {
+  await withClient(connectionStringOf(address, admin, 'postgres'), async (client) => {
+    await ensureRole(client, service);
+    await ensureDatabase(client);
+  });
+  await withClient(connectionStringOf(address, admin, databaseName), async (client) => {
+    await client.query('set search_path to pg_catalog');
+    const objects = await listOwned(client, superuser);
+    if (objects.length === 0) return;
+    const tables = objects.filter(({ kind }) => kind === 'table').map(({ name }) => name);
+    const give = objects.map(({ kind, name }) => `alter ${kind} ${name} owner to ${serviceRole}`);
+    await withTablesLocked(client, tables, () => runAll(client, give), { log });
+  });
+}
+
+/** Asked as the service: whether it needs nothing from the superuser. */
+export async function isHandedOver(address: ServerAddress, service: RoleLogin): Promise<boolean> {
+  const url = connectionStringOf(address, service, databaseName);
+  return withClient(url, async (client) => {
+    const { rows } = await client.query<{ done: boolean }>(
+      `select pg_get_userbyid(datdba) = current_user
+              and not (rolsuper or rolcreatedb or rolcreaterole or rolreplication or rolbypassrls)
+              as done
+         from pg_database, pg_roles
+        where datname = current_database() and rolname = current_user`,
+    );
+    await client.query('set search_path to pg_catalog');
+    return rows[0]?.done === true && (await listOwned(client, superuser)).length === 0;
+  }).catch((error: unknown) => {
+    // The database is not there.
+    if (stateOf(error) === states.invalidCatalogName) return false;
+    throw error;
+  });
+}
+
+async function ensureRole(sql: Sql, { role, password }: RoleLogin): Promise<void> {
+  const { rowCount } = await sql.query('select from pg_roles where rolname = $1', [role]);
+  const verb = rowCount === 0 ? 'create' : 'alter';
+  await sql.query(`${verb} role ${role} ${attributes} password ${pg.escapeLiteral(password)}`);
+}
+
+/** Its owner may make schemas, and tables in `public` (pg_database_owner). */
+async function ensureDatabase(sql: Sql): Promise<void> {
+  const { rowCount } = await sql.query('select from pg_database where datname = $1', [
+    databaseName,
+  ]);
+  await sql.query(
+    rowCount === 0
+      ? `create database ${databaseName} owner ${serviceRole}`
+      : `alter database ${databaseName} owner to ${serviceRole}`,
+  );
+}
+
+async function runAll(client: pg.Client, statements: string[]): Promise<void> {
+  await client.query(statements.join(';\n'));
+}
+
+async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T>): Promise<T> {
+  const client = createScramClient({
+    connectionString: url,
+    application_name: `sensorium ${process.pid}`,
+    connectionTimeoutMillis: 5_000,
+  });
+  try {
+    await client.connect();
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** The service's own database in an embedded cluster. */
+export const databaseName = 'sensorium';
+
+/** An empty cluster as the embedded database has it: it sorts the same on every machine. */
+export function createEmbeddedCluster(
+  programs: Programs,
+  clusterDir: string,
+  password: string,
+): Promise<void> {
+  return createCluster(programs, clusterDir, {
+    password,
+    locale: ['--locale-provider=builtin', '--locale=C.UTF-8'],
+  });
+}
+
+/** An object of the database as `alter … owner to` names it, `name` quoted and with its schema. */
+export type OwnedObject = { kind: string; name: string };
+
+/** In `public`: what says where the tables are, and what versions before 0.2.0 had there. */
+const inPublic = {
+  relations: ['migration', 'sensorium_schema', 'unfinished_restore', ...earlierInPublic.relations],
+  functions: earlierInPublic.functions,
+};
+
+/**
+ * What is the service's and belongs to `role`: its schemas, the job queue's, and all in them; a
+ * table's indexes and columns' sequences follow it. An extension's objects stay the extension's.
+ * The search path must be `pg_catalog` alone, so that each name has its schema.
+ */
+export async function listOwned(sql: Sql, role: string): Promise<OwnedObject[]> {
+  const { rows } = await sql.query<OwnedObject>(
+    `with owner as (select oid from pg_roles where rolname = $1),
+          schema as (
+            select oid, nspname, nspowner, true as is_whole
+              from pg_namespace
+             where nspname = '${jobSchema}' or nspname ~ '^sensorium_\\d+_\\d+_\\d+$'
+             union all
+            select oid, nspname, nspowner, false from pg_namespace where nspname = 'public'
+          ),
+          extension as (select classid, objid from pg_depend where deptype = 'e')
+     select 'schema' as kind, quote_ident(nspname) as name
+       from schema join owner on owner.oid = nspowner
+      where is_whole
+     union all
+     select case relkind when 'S' then 'sequence' when 'v' then 'view' when 'f' then 'foreign table'
+                         when 'm' then 'materialized view' when 'c' then 'type' else 'table' end,
+            format('%I.%I', nspname, relname)
+       from pg_class c
+       join owner on owner.oid = relowner
+       join schema on schema.oid = relnamespace
+      where relkind in ('r', 'p', 'v', 'm', 'S', 'f', 'c')
+        and (is_whole or relname = any ($2))
+        and not (relkind = 'S' and exists (
+              select from pg_depend
+               where classid = 'pg_class'::regclass and objid = c.oid and deptype in ('a', 'i')))
+        and ('pg_class'::regclass, c.oid) not in (table extension)
+     union all
+     select 'routine', p.oid::regprocedure::text
+       from pg_proc p
+       join owner on owner.oid = proowner
+       join schema on schema.oid = pronamespace
+      where (is_whole or proname = any ($3))
+        and ('pg_proc'::regclass, p.oid) not in (table extension)
+     union all
+     select 'type', format('%I.%I', nspname, typname)
+       from pg_type t
+       join owner on owner.oid = typowner
+       join schema on schema.oid = typnamespace
+      where typtype in ('d', 'e', 'r') and is_whole
+        and ('pg_type'::regclass, t.oid) not in (table extension)
+     union all
+     select 'statistics', format('%I.%I', nspname, stxname)
+       from pg_statistic_ext
+       join owner on owner.oid = stxowner
+       join schema on schema.oid = stxnamespace
+      where is_whole`,
+    [role, inPublic.relations, inPublic.functions],
+  );
+  return rows;
+}
+
+/** Whether a version before 0.3.0 started it. Node knows no Unix sockets on Windows. */
+export function isEarlier({ socketDir }: ServerAddress): boolean {
+  return socketDir === null && process.platform !== 'win32';
+}
+
+/**
+ * Ends the server that a killed service of an earlier version left: it listens at a port, which
+ * another user can take when it crashes. Throws a StartError where a service still uses it.
+ */
+export async function endEarlierServer(
+  { programs, clusterDir, dataDir }: { programs: Programs; clusterDir: string; dataDir: string },
+  address: ServerAddress,
+): Promise<void> {
+  const { held } = await lockAsSuperuser(dataDir, address);
+  if (held.heldBy !== null) throw inUse(dataDir, held.heldBy);
+  await stopCluster(programs, clusterDir, 'fast', 60).catch(() =>
+    stopCluster(programs, clusterDir, 'immediate', 10),
+  );
+}
+
+export type Launch = { programs: Programs; clusterDir: string; dataDir: string };
+
+const adoptTimeoutMs = 60_000;
+/** Long enough for a recovery after a crash in the middle of heavy writing. */
+const startTimeoutSeconds = 120;
+const maxLogBytes = 10 * 2 ** 20;
+
+/**
+ * Takes over the server that an earlier process left running, or starts one; gives its address.
+ * `wanted` is kept where clients already know it.
+ */
+export async function launch(
+  prepared: Launch,
+  wanted?: ServerAddress,
+): Promise<{ address: ServerAddress; adopted: boolean }> {
+  for (let attempt = 1; ; attempt += 1) {
+    const left = await readPostmasterFile(prepared.clusterDir);
+    const adopted = await adopt(prepared);
+    if (adopted) return { address: adopted, adopted: true };
+    if (left && !wanted) await removeAddress(prepared, left.address);
+    const address = wanted ?? (await makeAddress(prepared));
+    try {
+      await start(prepared, address);
+      return { address, adopted: false };
+    } catch (error) {
+      if (!wanted) await removeAddress(prepared, address);
+      if (!(error instanceof ProgramError)) throw error;
+      const said = await readLogEnd(prepared.clusterDir);
+      if (attempt < 20 && isPassing(said)) await delay(500);
+      else
+        throw new StartError([`The database in ${prepared.clusterDir} does not start:`, said], {
+          cause: error,
+        });
+    }
+  }
+}
+
+async function adopt(prepared: Launch): Promise<ServerAddress | null> {
+  const { programs, clusterDir } = prepared;
+  if (!(await findPostmaster(clusterDir))) return null;
+  const address = await adoptPostmaster(clusterDir, programs.owner, adoptTimeoutMs);
+  if (address !== null && !isEarlier(address)) return address;
+  if (address !== null) await endEarlierServer(prepared, address);
+  // It may have ended meanwhile; if it runs and does not answer, it is replaced.
+  else if (await findPostmaster(clusterDir))
+    await stopCluster(programs, clusterDir, 'immediate', 10);
+  return null;
+}
+
+async function start({ programs, clusterDir }: Launch, address: ServerAddress): Promise<void> {
+  if (address.socketDir !== null) await renewSocketDir(address.socketDir, programs.owner);
+  await trimLog(clusterDir);
+  const settings = embeddedSettings();
+  const timeoutSeconds = startTimeoutSeconds;
+  await startCluster(programs, clusterDir, { settings, address, timeoutSeconds });
+}
+
+/** An address of its own for a new server: beside its files if that will do. */
+export async function makeAddress({
+  programs,
+  clusterDir,
+}: Pick<Launch, 'programs' | 'clusterDir'>): Promise<ServerAddress> {
+  if (process.platform === 'win32') return { socketDir: null, port: await findFreePort() };
+  const bases = [dirname(clusterDir), tmpdir(), '/tmp'];
+  return { socketDir: await makeSocketDir(bases, programs.owner), port: socketPort };
+}
+
+/** Gives the address back of a server that has ended. */
+export async function removeAddress(
+  { programs }: Pick<Launch, 'programs'>,
+  { socketDir }: ServerAddress,
+): Promise<void> {
+  if (socketDir !== null) await removeSocketDir(socketDir, programs.owner);
+}
+
+/** Throws when the cluster was written by another major version than the programs'; says who opens it. */
+export async function checkVersion(
+  { programs, clusterDir }: Omit<Launch, 'dataDir'>,
+  known: readonly Major[] = majors,
+): Promise<void> {
+  const written = (await readFile(join(clusterDir, 'PG_VERSION'), 'utf8')).trim();
+  const brought = /(\d+)/.exec(await runProgram(programs, 'postgres', ['--version']))?.[1];
+  if (written !== brought)
+    throw new StartError(
+      `The database in ${clusterDir} was written by PostgreSQL ${written}, and this version brings ${brought}: ${describeMajor(written, known)}`,
+    );
+}
+
+/** The port is still taken, a server is ending, or shared memory of a killed one is not released. */
+function isPassing(said: string): boolean {
+  return /could not bind|Address already in use|already exists|still in use/i.test(said);
+}
+
+async function readLogEnd(clusterDir: string): Promise<string> {
+  const text = await readFile(join(clusterDir, 'start.log'), 'utf8').catch(() => '');
+  return text.trim().split('\n').slice(-5).join('\n');
+}
+
+async function trimLog(clusterDir: string): Promise<void> {
+  const file = join(clusterDir, 'start.log');
+  const found = await stat(file).catch(() => null);
+  if (found && found.size > maxLogBytes) await truncate(file);
 }

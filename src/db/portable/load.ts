@@ -1,18 +1,57 @@
+import { createHash } from 'node:crypto';
 import { createReadStream } from 'node:fs';
+import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { createZstdDecompress } from 'node:zlib';
 import pg from 'pg';
 import { from } from 'pg-copy-streams';
 import { StartError } from '../../start-error.ts';
+import { refuseLink } from '../backup/backup.ts';
+import {
+  adoptPostmaster,
+  connectionStringOf,
+  embeddedSettings,
+  findCluster,
+  findPostmaster,
+  makeCluster,
+  readPostmasterFile,
+  removeDir,
+  type ServerAddress,
+  startCluster,
+  stopCluster,
+} from '../embedded/cluster.ts';
+import {
+  createEmbeddedCluster,
+  databaseName,
+  enterAsService,
+  type Launch,
+  lockAsSuperuser,
+  makeAddress,
+  readOrMakeSuperuserPassword,
+  removeAddress,
+} from '../embedded/enter.ts';
+import { findPackagedPostgres, placePrograms, type Programs } from '../embedded/programs.ts';
 import { migrate, type MigrationLog } from '../migrate.ts';
-import type { CopiedTable, PortableManifest } from './manifest.ts';
-import { listRunMigrations } from './migrations.ts';
-import { countRows } from './rows.ts';
-import { findTables, withSession } from './session.ts';
-import { markUnfinished, unmarkUnfinished } from './unfinished.ts';
-import type { CopyOptions } from './write-copy.ts';
-import { listTables, setSequences } from './write.ts';
+import {
+  findUnfinishedCluster,
+  markUnfinished,
+  markUnfinishedDir,
+  unmarkUnfinished,
+  unmarkUnfinishedDir,
+} from './unfinished.ts';
+import {
+  type CopiedTable,
+  type CopyOptions,
+  countRows,
+  findTables,
+  listRunMigrations,
+  listTables,
+  type PortableManifest,
+  requireKnownMigrations,
+  setSequences,
+  withSession,
+} from './write.ts';
 
 export type LoadOptions = CopyOptions & {
   log: MigrationLog;
@@ -136,4 +175,106 @@ async function refreshAggregate(client: pg.Client, onStep: (step: string) => voi
   if (!rows[0]?.found) return;
   onStep('Computing the hourly aggregate.');
   await client.query(`call refresh_continuous_aggregate('measurement_hour', null, null)`);
+}
+
+/** Throws a StartError for a copy that is not whole, or that this version cannot restore. */
+export async function checkPortableCopy(dir: string, manifest: PortableManifest): Promise<void> {
+  await requireKnownMigrations(manifest.migrations, {
+    of: dir,
+    hint: `It was made by version ${manifest.programVersion}: restore it with that version, or with a later one than this.`,
+  });
+  for (const { file, bytes, sha256 } of manifest.tables) {
+    await refuseLink(join(dir, file));
+    const found = await stat(join(dir, file)).catch(() => null);
+    if (found?.size !== bytes || (await digest(join(dir, file))) !== sha256)
+      throw new StartError(
+        `${join(dir, file)}: is missing, cut short or changed; the copy is not restored.`,
+      );
+  }
+}
+
+async function digest(file: string): Promise<string> {
+  const hash = createHash('sha256');
+  await pipeline(createReadStream(file, { highWaterMark: 2 ** 20 }), hash);
+  return hash.digest('hex');
+}
+
+const timeoutSeconds = 120;
+const adoptTimeoutMs = 10_000;
+/** In a database that was just made nothing is in the way. */
+const quiet = { warn: () => undefined };
+
+/**
+ * Makes a database in a data directory that has none, has `fill` fill it while nobody else can reach
+ * it, and only then gives it its place. Throws a StartError where there is one already.
+ */
+export async function restoreEmbedded(
+  dataDir: string,
+  fill: (connectionString: string) => Promise<void>,
+): Promise<void> {
+  const { clusterDir: found, owner } = await findCluster(dataDir);
+  if (found !== null)
+    throw new StartError(
+      `DATA_DIR ${dataDir}: holds a database already. Move it away, or choose another DATA_DIR.`,
+    );
+  const programs = await placePrograms(findPackagedPostgres(), owner);
+  const password = await readOrMakeSuperuserPassword(dataDir);
+  await clearInterrupted(dataDir, programs);
+  await makeCluster(dataDir, owner, async (dir) => {
+    await markUnfinishedDir(dataDir, dir);
+    try {
+      await createEmbeddedCluster(programs, dir, password);
+      await runAndFill({ programs, clusterDir: dir, dataDir }, fill);
+    } catch (error) {
+      await removeDir(dir);
+      await unmarkUnfinishedDir(dataDir);
+      throw error;
+    }
+  });
+  await unmarkUnfinishedDir(dataDir);
+}
+
+async function runAndFill(
+  { programs, clusterDir, dataDir }: Launch,
+  fill: (connectionString: string) => Promise<void>,
+): Promise<void> {
+  const address = await makeAddress({ programs, clusterDir });
+  try {
+    const settings = embeddedSettings();
+    await startCluster(programs, clusterDir, { settings, address, timeoutSeconds });
+    try {
+      const { held, service } = await enterAsService(dataDir, address, quiet);
+      if (held.heldBy !== null) throw new Error('Somebody else uses a database just made.');
+      try {
+        await fill(connectionStringOf(address, service, databaseName));
+      } finally {
+        await held.client.end();
+      }
+    } finally {
+      await stopCluster(programs, clusterDir, 'fast', timeoutSeconds);
+    }
+  } finally {
+    await removeAddress({ programs }, address);
+  }
+}
+
+/** A restore that was killed leaves its server running; one that goes on holds the lock. */
+async function clearInterrupted(dataDir: string, programs: Programs): Promise<void> {
+  const clusterDir = await findUnfinishedCluster(dataDir);
+  if (clusterDir === null || !(await stat(clusterDir).catch(() => null))) return;
+  const written = await readPostmasterFile(clusterDir);
+  if (await findPostmaster(clusterDir)) {
+    const address = await adoptPostmaster(clusterDir, programs.owner, adoptTimeoutMs);
+    if (address !== null) await refuseBusy(dataDir, address);
+    await stopCluster(programs, clusterDir, 'immediate', timeoutSeconds);
+  }
+  if (written) await removeAddress({ programs }, written.address);
+  await removeDir(clusterDir);
+}
+
+async function refuseBusy(dataDir: string, address: ServerAddress): Promise<void> {
+  const { held } = await lockAsSuperuser(dataDir, address);
+  if (held.heldBy !== null)
+    throw new StartError(`DATA_DIR ${dataDir}: another restore is filling it.`);
+  await held.client.end();
 }

@@ -1,8 +1,10 @@
+import { readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { StartError } from '../../start-error.ts';
 import type { Sql } from '../sql.ts';
 
 /** A table that is there as long as a database is not whole; see `refuseUnfinished`. */
-const marker = 'public.unfinished_restore';
+const markerTable = 'public.unfinished_restore';
 
 /** Throws for a database that a restore was interrupted on: it would be taken for one that lost its rows. */
 export async function refuseUnfinished(sql: Sql): Promise<void> {
@@ -35,17 +37,44 @@ export async function markUnfinished(sql: Sql): Promise<void> {
     throw new StartError(
       `DATABASE_URL: the database is not empty (it has ${rows[0].name}). A portable copy is restored into a new one: make it with \`create database\`.`,
     );
-  await sql.query(`create table ${marker} ()`);
+  await sql.query(`create table ${markerTable} ()`);
 }
 
 export async function unmarkUnfinished(sql: Sql): Promise<void> {
-  await sql.query(`drop table ${marker}`);
+  await sql.query(`drop table ${markerTable}`);
 }
 
 async function isUnfinished(sql: Sql): Promise<boolean> {
   const { rows } = await sql.query<{ found: boolean }>(
     'select to_regclass($1) is not null as found',
-    [marker],
+    [markerTable],
   );
   return rows[0]?.found === true;
+}
+
+/** In a data directory for as long as a portable copy is being restored into it; says where. */
+const markerFile = 'unfinished-restore';
+
+/** Throws for a data directory whose database a restore has not finished: a start would make an empty one. */
+export async function refuseUnfinishedDir(dataDir: string): Promise<void> {
+  if ((await findUnfinishedCluster(dataDir)) !== null)
+    throw new StartError(
+      `DATA_DIR ${dataDir}: a portable copy is being restored into it, or was interrupted. Let it end, or run \`npm run restore\` again.`,
+    );
+}
+
+/** Where an unfinished restore was making its cluster; null where there is none. */
+export async function findUnfinishedCluster(dataDir: string): Promise<string | null> {
+  return readFile(join(dataDir, markerFile), 'utf8').then(
+    (text) => text.trim(),
+    () => null,
+  );
+}
+
+export async function markUnfinishedDir(dataDir: string, clusterDir: string): Promise<void> {
+  await writeFile(join(dataDir, markerFile), `${clusterDir}\n`, { flush: true });
+}
+
+export async function unmarkUnfinishedDir(dataDir: string): Promise<void> {
+  await rm(join(dataDir, markerFile), { force: true });
 }

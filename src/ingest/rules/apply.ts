@@ -1,19 +1,46 @@
-import type { Rejection } from '../../contract/rejection.ts';
-import type { Changes } from './changes.ts';
+import type { FiredSignal } from '../../contract/alarm.ts';
+import type { NewEvent, SenseEvent } from '../../contract/event.ts';
+import { cutText } from '../../contract/purpose.ts';
+import type {
+  EventReport,
+  Item,
+  ProfileAnswer,
+  Rejection,
+  StateReport,
+} from '../../contract/uplink.ts';
+import { isSamePlace, type Place } from '../../contract/values.ts';
+import { findEvent, type Profile } from '../../engine/compile.ts';
+import { broughtBack, enter, hasPlace, startRuntime } from '../../engine/runtime.ts';
+import { findNextDue as findNextTick } from '../../engine/timed.ts';
+import {
+  describe,
+  evaluatedProfile,
+  listeningUntil,
+  makesAlarms,
+  MessageEvaluation,
+  recordMove,
+  signal,
+  signalMove,
+  waitFor,
+} from './evaluate.ts';
+import { applyConfiguration, applyMeasurements, checkSense, checkTime } from './measurements.ts';
+import {
+  type Applied,
+  type ApplyLimits,
+  type Budget,
+  type Changes,
+  costs,
+  type DeviceContext,
+  type EarliestDue,
+  type MessageScope,
+  plannedOutcomeOf,
+  type Reported,
+  type StoredAlready,
+  type Unit,
+  type UnitContent,
+} from './model.ts';
 import { collectRejections, type RejectionCollector } from './rejections.ts';
-import { applyConfiguration } from './configuration.ts';
-import { type Budget, costs } from './model.ts';
-import type { DeviceContext } from './device-context.ts';
-import { applyEvents } from './events.ts';
-import { applyMeasurements } from './measurements.ts';
-import { plannedOutcomeOf } from './outcome.ts';
-import type { Unit, UnitContent } from './message.ts';
-import { runPending } from './pending.ts';
-import { applyAnswer, applyRequest } from './profile.ts';
-import type { Applied, ApplyLimits, MessageScope } from './scope.ts';
-import { applyState } from './state.ts';
-import type { StoredAlready } from './stored-already.ts';
-import { runTicks, type Ticked } from './tick.ts';
+import { aheadMs } from './sense-clock.ts';
 
 /**
  * Takes one message into account: adds what is to be written to `rows` and gives the device's
@@ -95,4 +122,377 @@ function applyUnit(
 /** Of a message that is a single item. */
 function whole(context: DeviceContext): Applied {
   return { context, items: 1 };
+}
+
+/** The device after what time alone has completed; `isBehind`: there may be more, and the budget is spent. */
+export type Ticked = { context: DeviceContext; isBehind: boolean };
+
+/**
+ * Evaluates what time alone has completed by the arrival of a message, or of a tick, under the profile that is
+ * current then: before that message is looked at, as if each tick had come when it was due. Two states that send each
+ * other back and forth on a silence of a second take a step for each second that nobody evaluated: what the budget
+ * does not allow is left, and comes before anything else of the device.
+ */
+export function runTicks(
+  context: DeviceContext,
+  scope: MessageScope,
+  { isTick }: { isTick: boolean },
+): Ticked {
+  const { arrivedTs } = scope;
+  const device = isTick ? bringBack(context, scope) : context;
+  const dueTs = findPendingDue(device, arrivedTs, scope.limits);
+  if (dueTs === null || dueTs > arrivedTs) return runUntil(device, arrivedTs, scope);
+  const before = runUntil(device, dueTs, scope);
+  if (before.isBehind) return before;
+  const running = runPending(before.context, { ...scope, arrivedTs: dueTs });
+  return runUntil(running, arrivedTs, scope);
+}
+
+/**
+ * The service's clock was ahead, and is right again: what the device's events collected meanwhile would be complete only
+ * once time has come as far. Each device that was heard then gets a tick (src/clock/after-leap.ts).
+ */
+function bringBack(context: DeviceContext, { arrivedTs, limits }: MessageScope): DeviceContext {
+  const profile = evaluatedProfile(context);
+  if (!profile?.isTimed || !context.runtime) return context;
+  const latestTs = arrivedTs + Math.max(0, limits.doubtSpanMs?.() ?? 0) + aheadMs;
+  const runtime = broughtBack(profile, context.runtime, latestTs);
+  return runtime === context.runtime ? context : { ...context, runtime };
+}
+
+function runUntil(context: DeviceContext, untilTs: number, scope: MessageScope): Ticked {
+  const profile = evaluatedProfile(context);
+  // Mostly nothing is: what waits was looked at when the message before this one was planned.
+  if (!profile?.isTimed || isSurelyQuiet(context, profile, untilTs))
+    return { context, isBehind: false };
+  const evaluation = new MessageEvaluation(context, scope);
+  const isBehind = !evaluation.runUntil(untilTs);
+  return { context: evaluation.end(), isBehind };
+}
+
+/** Whether the device runs what is pending from its next message, or tick, on: it never asked for a profile. */
+const isPlain = ({ pending, answersProfiles }: DeviceContext) => pending && !answersProfiles;
+
+/**
+ * What a plain sensor has pending becomes current with its message, or with its tick. Silences count from the
+ * installation.
+ */
+export function runPending(context: DeviceContext, scope: MessageScope): DeviceContext {
+  const { pending, pendingTs } = context;
+  if (!pending || !isPlain(context)) return context;
+  const sinceTs = Math.min(pendingTs ?? scope.arrivedTs, scope.arrivedTs);
+  return becomeCurrent(context, pending, {}, scope, sinceTs);
+}
+
+/** When time alone makes a plain sensor's pending profile current, ms; null: only a message does. */
+export function findPendingDue(
+  context: DeviceContext,
+  nowTs: number,
+  limits: ApplyLimits,
+): number | null {
+  const { pending, pendingTs, device } = context;
+  if (!pending?.isTimed || pendingTs === null || !isPlain(context)) return null;
+  const runtime = startRuntime(pending, pendingTs);
+  return findNextTick(pending, runtime, listeningUntil(nowTs, device, limits)).ts;
+}
+
+/** A device's answer to a profile; counts only for the profile that is pending, or current. */
+export function applyAnswer(
+  context: DeviceContext,
+  given: ProfileAnswer,
+  scope: MessageScope,
+): DeviceContext {
+  const answer = withShortText(context, given, scope);
+  const answering = { ...context, answersProfiles: true };
+  const { pending, current } = context;
+  if (pending?.pId === answer.pId) {
+    scope.outcome?.store();
+    return answer.state === 'current'
+      ? becomeCurrent(answering, pending, answer, scope)
+      : refuse({ ...answering, pending: null }, answer, scope);
+  }
+  if (current?.profile.pId === answer.pId) {
+    if (answer.state === 'current') return confirm(answering, answer, scope);
+    scope.outcome?.store();
+    return refuse({ ...endAlarms(answering, scope), current: null, runtime: null }, answer, scope);
+  }
+  const waiting = pending
+    ? `${pending.pId} is the one that waits for an answer`
+    : 'none waits for an answer';
+  const message = `Profile ${answer.pId} is not pending here: ${waiting}.`;
+  scope.reject({ reason: 'unknown-profile', message, path: '/pId' });
+  return answering;
+}
+
+/** The text of an answer is cut: the answer counts, however long it is. */
+function withShortText(
+  { device }: DeviceContext,
+  answer: ProfileAnswer,
+  { limits }: MessageScope,
+): ProfileAnswer {
+  const sizes = limits.sizesOf?.(device.accountId);
+  if (answer.text === undefined || !sizes) return answer;
+  return { ...answer, text: cutText(answer.text, sizes.textLength) };
+}
+
+/** From now on the device answers profiles itself; what is pending, or current without its answer, is sent. */
+export function applyRequest(
+  context: DeviceContext,
+  { rows, outcome }: Pick<MessageScope, 'rows' | 'outcome'>,
+): DeviceContext {
+  if (context.answersProfiles) outcome?.repeat();
+  else outcome?.store();
+  rows.effects.push({ kind: 'hand-over', device: context.device });
+  return context.answersProfiles ? context : { ...context, answersProfiles: true };
+}
+
+/** The profile runs: the device stands in its first purpose's initial state. Silences count from `sinceTs` on. */
+export function becomeCurrent(
+  context: DeviceContext,
+  profile: Profile,
+  { engine = 'service', text }: Pick<Partial<ProfileAnswer>, 'engine' | 'text'>,
+  scope: MessageScope,
+  sinceTs: number = scope.arrivedTs,
+): DeviceContext {
+  const { deviceId } = context.device;
+  const ts = scope.arrivedTs;
+  scope.rows.profiles.push({ deviceId, pId: profile.pId, state: 'current', engine, text, ts });
+  const runtime = startRuntime(profile, sinceTs);
+  const place = { puId: runtime.puId, stId: runtime.stId };
+  const running: DeviceContext = {
+    ...endAlarms(context, scope),
+    current: { profile, engine },
+    pending: null,
+    pendingTs: null,
+    runtime,
+  };
+  if (place.puId !== context.place.puId) recordMove(running, place, { ts }, scope);
+  return { ...running, place, placeTs: ts, reported: null };
+}
+
+/** A device that was a plain sensor answers the profile that is current already, or answers it once more. */
+function confirm(
+  context: DeviceContext,
+  answer: ProfileAnswer,
+  scope: MessageScope,
+): DeviceContext {
+  const { rows, arrivedTs } = scope;
+  const { current } = context;
+  const engine = answer.engine ?? 'service';
+  if (!current || current.engine === engine) {
+    scope.outcome?.repeat();
+    return context;
+  }
+  scope.outcome?.store();
+  const { deviceId } = context.device;
+  const pId = current.profile.pId;
+  rows.profiles.push({ deviceId, pId, state: 'current', engine, text: answer.text, ts: arrivedTs });
+  const ended = engine === 'device' ? endAlarms(context, scope) : context;
+  return { ...ended, current: { ...current, engine } };
+}
+
+/** Alarms end with the profile that made them, and with who evaluated it. */
+function endAlarms(context: DeviceContext, scope: MessageScope): DeviceContext {
+  if (!makesAlarms(context)) return context;
+  signal(context, { kind: 'profile' }, scope);
+  return { ...context, waitingSenses: null };
+}
+
+function refuse(
+  context: DeviceContext,
+  { pId, text }: ProfileAnswer,
+  { rows, arrivedTs: ts }: MessageScope,
+): DeviceContext {
+  const { deviceId } = context.device;
+  rows.profiles.push({ deviceId, pId, state: 'rejected', engine: undefined, text, ts });
+  return context;
+}
+
+/** A device whose row among those that are due changes; `dueTs` null: it is removed. */
+export type DueRow = { deviceId: number; accountId: number; dueTs: number | null };
+
+/** `cost`: what it took to find out (`Budget`). */
+type NextDue = { ts: number | null; earliest: EarliestDue | null; cost: number };
+
+/** Between a tick and the next one, ms. */
+const leastMs = 500;
+
+/**
+ * The device with its next due time, and how its row is to change: after a tick in any case, after messages
+ * where the time is earlier. A row that is early costs a tick that finds nothing; one at each change of the
+ * time would cost a write with each message. `cost`: what it took (`Budget`).
+ */
+export function planDue(
+  after: DeviceContext,
+  { arrivedTs, isTick }: { arrivedTs: number; isTick: boolean },
+  limits: ApplyLimits,
+): { context: DeviceContext; row: DueRow | null; cost: number } {
+  const { ts: next, earliest: earliestDue, cost } = findDeviceDue(after, arrivedTs, limits);
+  if (!isTick && (next === null || (after.dueTs !== null && next >= after.dueTs)))
+    return { context: { ...after, earliestDue }, row: null, cost };
+  const dueTs = next === null ? null : Math.max(next, arrivedTs + leastMs);
+  const { deviceId, accountId } = after.device;
+  return { context: { ...after, dueTs, earliestDue }, row: { deviceId, accountId, dueTs }, cost };
+}
+
+/** When the engine wants to be called for the device as it stands now, ms; null: nothing waits for time alone. */
+function findDeviceDue(context: DeviceContext, nowTs: number, limits: ApplyLimits): NextDue {
+  const { ts: current, ...found } = findCurrentDue(context, nowTs, limits);
+  const pending = findPendingDue(context, nowTs, limits);
+  const both = current !== null && pending !== null;
+  return { ...found, ts: both ? Math.min(current, pending) : (current ?? pending) };
+}
+
+function findCurrentDue(context: DeviceContext, nowTs: number, limits: ApplyLimits): NextDue {
+  const { runtime, device } = context;
+  const profile = evaluatedProfile(context);
+  if (!profile?.isTimed || !runtime) return { ts: null, earliest: null, cost: 0 };
+  const next = findNextTick(profile, runtime, listeningUntil(nowTs, device, limits));
+  const { purposes } = profile;
+  const earliest = { purposes, runtime, ts: next.earliestTs };
+  return { ts: next.ts, earliest, cost: next.cost * costs.cause };
+}
+
+/** Whether nothing can be due by then, as was found when the device was planned last. */
+export function isSurelyQuiet(
+  { runtime, earliestDue }: DeviceContext,
+  profile: Profile,
+  untilTs: number,
+): boolean {
+  if (earliestDue?.runtime !== runtime || earliestDue?.purposes !== profile.purposes) return false;
+  return earliestDue.ts === null || earliestDue.ts > untilTs;
+}
+
+/** A device reports its state: it counts unless it is older than the report before. */
+export function applyState(
+  context: DeviceContext,
+  report: StateReport,
+  scope: MessageScope,
+): DeviceContext {
+  const to: Place = { puId: report.puId, stId: report.stId };
+  const ts = report.ts ?? scope.arrivedTs;
+  const wrong = checkTime(ts, scope, scope.limits.eventMaxAgeMs, '/ts') ?? checkPlace(context, to);
+  if (wrong) {
+    scope.reject(wrong);
+    return context;
+  }
+  const latestTs = scope.arrivedTs + scope.limits.maxAheadMs;
+  const isStamped = report.ts === undefined;
+  if (isOldReport(context.reported, { ...to, ts }, { isStamped, latestTs })) {
+    scope.outcome?.repeat();
+    return context;
+  }
+  scope.outcome?.store();
+  const reported = { ...to, ts };
+  // It stands there already: nothing that was collected there ends.
+  if (isSamePlace(context.place, to)) return { ...context, placeTs: ts, reported };
+  const profile = evaluatedProfile(context);
+  recordMove(context, to, { evId: report.evId, ts }, scope);
+  signalMove(context, { to, isReport: true }, scope);
+  return {
+    ...context,
+    place: to,
+    placeTs: ts,
+    reported,
+    runtime:
+      profile && context.runtime
+        ? enter(profile, context.runtime, to, scope.arrivedTs)
+        : context.runtime,
+  };
+}
+
+/** Redelivery changes nothing: the same report once more would undo what the service moved since. */
+export function isOldReport(
+  reported: Reported | null,
+  report: Reported,
+  { isStamped, latestTs }: { isStamped: boolean; latestTs: number },
+): boolean {
+  if (!reported) return false;
+  if (report.ts === reported.ts && isSamePlace(reported, report)) return true;
+  // A report without a time is the newest. A time that nobody could report now is of a clock that has been set back.
+  return !isStamped && reported.ts <= latestTs && report.ts < reported.ts;
+}
+
+/** Where the service evaluates, a device can only be where the profile has a state. */
+function checkPlace({ current }: DeviceContext, place: Place) {
+  if (current?.engine !== 'service' || hasPlace(current.profile, place)) return null;
+  const { puId, stId } = place;
+  const message = `The current profile ${current.profile.pId} has no state ${stId} in a purpose ${puId}.`;
+  return { reason: 'unknown-state' as const, message, path: '' };
+}
+
+/**
+ * Events that the device's own engine found: recorded, and their push and SMS go out. At least one, and as
+ * many as the budget allows.
+ */
+export function applyEvents(
+  before: DeviceContext,
+  items: Item<EventReport>[],
+  scope: MessageScope,
+): Applied {
+  let context = before;
+  let applied = 0;
+  while (applied < items.length && (applied === 0 || !scope.budget.isSpent)) {
+    const { index, value } = items[applied++] as Item<EventReport>;
+    const path = index === null ? '' : `/${index}`;
+    const wrong = check(context, value, scope, path);
+    if (wrong) scope.reject(wrong);
+    else context = keep(context, value, scope);
+  }
+  return { context, items: Math.max(1, applied) };
+}
+
+function check(context: DeviceContext, { cause }: EventReport, scope: MessageScope, path: string) {
+  const { eventMaxAgeMs } = scope.limits;
+  const wrongTime = checkTime(cause.engine.ts, scope, eventMaxAgeMs, `${path}/cause/engine/ts`);
+  if (wrongTime) return wrongTime;
+  for (const [index, sense] of cause.senses.entries()) {
+    const at = `${path}/cause/senses/${index}`;
+    // A position arrives as 1 (inside) or 0, which the range of its sense says nothing about.
+    const val = sense.lat === undefined ? sense.val : undefined;
+    const wrong = checkSense(context.senses, sense.sId, val, at);
+    if (wrong) return wrong;
+  }
+  return null;
+}
+
+/** Its key is what the device calls it, so that a redelivery is the same event. */
+function keep(context: DeviceContext, { cause }: EventReport, scope: MessageScope): DeviceContext {
+  const { rows, arrivedTs, limits } = scope;
+  const { deviceId, accountId } = context.device;
+  const { pId, puId, stId, evId, ts } = cause.engine;
+  const key = `${pId}/${puId}/${stId}/${evId}`;
+  const event: SenseEvent = { type: 'sense', ts, cause, arrivedTs };
+  scope.budget.spent += costs.firing + costs.firingCause * cause.senses.length;
+  const reported: NewEvent = { accountId, deviceId, key, event };
+  rows.events.push(reported);
+  scope.outcome?.report(reported);
+
+  // Where the service evaluates, it finds these events itself.
+  const { current } = context;
+  if (current?.engine !== 'device' || current.profile.pId !== pId) return context;
+  const { profile } = current;
+  const found = describe(profile, { puId, stId, evId });
+  if (!found) return context;
+  const isFresh = ts >= arrivedTs - limits.ringMaxAgeMs;
+  const movedTo = findEvent(profile, found.of, evId)?.target?.place ?? null;
+  const from = cameFrom(context, found, movedTo, ts);
+  const of = { isFirst: true, isFresh, isRecorded: true, from, movedTo };
+  signal(context, { kind: 'fired', ...found, event, reportKey: key, ...of }, scope);
+  return isFresh ? context : waitFor(context, found);
+}
+
+/**
+ * Where the device stood when its engine found the event of that time. Its report of the state that the event led to may
+ * come before or behind that of the event. An event of an ordinary state fires in that state; where one of a global
+ * state did is known unless a report says by now where it led.
+ */
+function cameFrom(
+  { place, reported }: DeviceContext,
+  { of: { puId, stId }, isGlobal }: Pick<FiredSignal, 'of' | 'isGlobal'>,
+  movedTo: Place | null,
+  ts: number,
+): Place {
+  const isReported = reported !== null && isSamePlace(reported, movedTo) && reported.ts >= ts;
+  return isGlobal && !isReported ? place : { puId, stId };
 }

@@ -1,16 +1,28 @@
-import type { Measurement } from '../../contract/measurement.ts';
-import type { Profile } from '../../engine/compile.ts';
+import { messagesOf } from '../../contract/actions.ts';
+import type { AlarmSignal, FiredSignal } from '../../contract/alarm.ts';
+import type { CauseSense, EventName, RecordedEvent, SenseEvent } from '../../contract/event.ts';
+import type { DeviceIdentity, Downlink } from '../../contract/uplink.ts';
+import { lastOf, type Measurement, type Place } from '../../contract/values.ts';
+import {
+  type Evaluated,
+  findEvent,
+  type Firing,
+  type Profile,
+  type Transition,
+} from '../../engine/compile.ts';
 import { Evaluator } from '../../engine/evaluator.ts';
-import type { Evaluated, Transition } from '../../engine/outcome.ts';
-import { watchedOf } from '../../engine/watched.ts';
-import type { DeviceContext } from './device-context.ts';
-import { logAfter } from './evidence-log.ts';
-import { hear } from './heard.ts';
-import { costs } from './model.ts';
-import { performFiring } from './perform-firing.ts';
-import { recordEvent } from './record-event.ts';
-import type { MessageScope } from './scope.ts';
-import { signal, signalMove } from './signal.ts';
+import { reportedMoveOf } from '../../engine/fire.ts';
+import { type Listening, watchedOf } from '../../engine/last-seen.ts';
+import { encodeMeasurements } from '../../engine/runtime-codec.ts';
+import type { Runtime } from '../../engine/runtime.ts';
+import {
+  type ApplyLimits,
+  costs,
+  type DeviceContext,
+  evidenceLength,
+  type EvidenceLog,
+  type MessageScope,
+} from './model.ts';
 
 /** What the service evaluates for a device: where that evaluates itself, silences only. Null: nothing. */
 export function evaluatedProfile({ current }: DeviceContext): Profile | null {
@@ -117,4 +129,313 @@ function move(
   const message = { topic: 'state' as const, payload: { ...to, ts: placeTs } };
   scope.rows.effects.push({ kind: 'down', uuid, message });
   return { ...context, place: to, placeTs };
+}
+
+/**
+ * A sense was heard at `t`: where an alarm of the device waits for a fresh measurement of it, alarms are told.
+ * To be called when the measurement was evaluated: it may have ended the alarm.
+ */
+export function hear(
+  context: DeviceContext,
+  { sId, t }: { sId: string; t: number },
+  scope: MessageScope,
+): DeviceContext {
+  const { waitingSenses } = context;
+  const isFresh = t >= scope.arrivedTs - scope.limits.ringMaxAgeMs;
+  if (!isFresh || !waitingSenses?.has(sId)) return context;
+  signal(context, { kind: 'heard', sIds: [sId] }, scope);
+  const left = new Set(waitingSenses);
+  left.delete(sId);
+  return { ...context, waitingSenses: left.size > 0 ? left : null };
+}
+
+type Without<S, Members extends string> = S extends unknown ? Omit<S, Members> : never;
+type Told = Without<AlarmSignal, 'device' | 'arrivedTs'> & { arrivedTs?: number };
+
+/** What all firings of an event have in common. */
+type Described = Pick<
+  FiredSignal,
+  'of' | 'pId' | 'name' | 'stateName' | 'purposeName' | 'actions' | 'tells' | 'isGlobal' | 'sIds'
+>;
+
+/** Alarms are told of it, in the transaction that stores the device; without an `arrivedTs` as of the message's. */
+export function signal({ device }: DeviceContext, told: Told, scope: MessageScope): void {
+  scope.rows.signals.push({ device, ...told, arrivedTs: told.arrivedTs ?? scope.arrivedTs });
+}
+
+/** Alarms are told of it where the device goes to another state, and has a profile that makes alarms. */
+export function signalMove(
+  context: DeviceContext,
+  move: { to: Place; isReport: boolean; arrivedTs?: number },
+  scope: MessageScope,
+): void {
+  const { place: from } = context;
+  const { to } = move;
+  if ((from.puId === to.puId && from.stId === to.stId) || !makesAlarms(context)) return;
+  signal(context, { kind: 'moved', from, ...move }, scope);
+}
+
+/** Whether the current profile of the device has an event that opens alarms. */
+export function makesAlarms({ current }: DeviceContext): boolean {
+  if (!current) return false;
+  // The profiles of one content share these, whichever device they are of.
+  const { purposes } = current.profile;
+  const known = alarming.get(purposes);
+  if (known !== undefined) return known;
+  const events = [...purposes.values()].flatMap(({ states }) =>
+    [...states.values()].flatMap((state) => state.events),
+  );
+  const makes = events.some(({ hasEpisodes }) => hasEpisodes);
+  alarming.set(purposes, makes);
+  return makes;
+}
+
+const alarming = new WeakMap<Profile['purposes'], boolean>();
+
+/** The event, as alarms know it; null where the profile has no such event, or it concerns nobody. */
+export function describe(profile: Profile, of: EventName): Described | null {
+  const event = findEvent(profile, of, of.evId);
+  const tells = event?.tells ?? 'nobody';
+  if (!event || tells === 'nobody') return null;
+  const purpose = profile.purposes.get(of.puId);
+  return {
+    of,
+    pId: profile.pId,
+    name: event.name,
+    stateName: purpose?.states.get(of.stId)?.name ?? '',
+    purposeName: purpose?.name ?? '',
+    actions: event.actions,
+    tells,
+    isGlobal: event.isGlobal,
+    sIds: [...new Set(event.causes.map(({ sId }) => sId))],
+  };
+}
+
+/** Shorter evidence is written as a whole whenever it changes. */
+const longLength = 4_096;
+/** What is added is at most this part of the longest that the whole can become. */
+const addedPart = 1 / 2;
+
+/** What a commit writes of a device's evidence. `log`: to be named by what is added later. */
+export type EvidenceWrite =
+  { kind: 'whole'; log: number | undefined } | { kind: 'added'; base: number; text: string | null };
+
+/** Of what is read: `base` is null where nothing may be added to it, `added` characters were. */
+export function logOfRead(
+  profile: Profile,
+  runtime: Runtime,
+  read: Pick<EvidenceLog, 'version' | 'base' | 'added' | 'hasRows'>,
+): EvidenceLog | null {
+  const isLong = isLongAt(profile, runtime);
+  return isLong || read.hasRows ? { ...read, pending: [], runtime, isLong } : null;
+}
+
+/** After an evaluation that has changed the evidence of `before` to `runtime`. */
+export function logAfter(
+  before: DeviceContext,
+  runtime: Runtime,
+  evaluated: Measurement[],
+): EvidenceLog | null {
+  const { current, version } = before;
+  if (!current) return null;
+  const isLong = isLongAt(current.profile, runtime);
+  const log = currentLog(before);
+  const hasRows = log ? log.hasRows : mayHaveRows(before);
+  if (!isLong && !hasRows) return null;
+  const start: EvidenceLog = {
+    base: null,
+    added: 0,
+    version,
+    pending: [],
+    runtime,
+    hasRows,
+    isLong,
+  };
+  if (!log || log.base === null || !isLong) return start;
+  const pending = [...log.pending, encodeMeasurements(evaluated)];
+  return { ...start, base: log.base, added: log.added, pending };
+}
+
+/** Whether something may have been added to evidence that is now written as a whole. */
+export function mayHaveRows({ evidenceLog: log }: DeviceContext): boolean {
+  return log !== null && (log.hasRows || log.pending.length > 0);
+}
+
+export function evidenceWrite(context: DeviceContext): EvidenceWrite {
+  const { version } = context;
+  const log = currentLog(context);
+  if (!log || isWholeNext(log, context)) {
+    return { kind: 'whole', log: context.evidenceLog?.isLong ? version : undefined };
+  }
+  const { base, pending } = log;
+  if (base === null) throw new Error('Evidence is added to nothing.');
+  return { kind: 'added', base, text: pending.length > 0 ? joined(pending) : null };
+}
+
+/** The log as of the context's version: what was pending before that is stored. Null: not of this evidence. */
+function currentLog(context: DeviceContext): EvidenceLog | null {
+  const { evidenceLog: log, version, runtime } = context;
+  if (!log || log.runtime !== runtime) return null;
+  if (log.version === version) return log;
+  const stored = { ...log, version, pending: [] };
+  if (isWholeNext(log, context))
+    return { ...stored, base: log.isLong ? log.version : null, added: 0, hasRows: false };
+  const more = lengthOf(log.pending);
+  return { ...stored, added: log.added + more, hasRows: log.hasRows || more > 0 };
+}
+
+function isWholeNext(
+  { base, added, pending, isLong }: EvidenceLog,
+  context: DeviceContext,
+): boolean {
+  if (base === null || !isLong) return true;
+  if (pending.length === 0) return false;
+  const { current, runtime } = context;
+  const most = current && runtime ? evidenceLength(current.profile, runtime) * addedPart : 0;
+  return added + lengthOf(pending) > most;
+}
+
+const lengthOf = (pending: string[]) => pending.reduce((sum, { length }) => sum + length, 0);
+
+/** Where members of time count, measurements alone do not tell what was collected: it is stored as a whole. */
+const isLongAt = (profile: Profile, runtime: Runtime) =>
+  !profile.isTimed && evidenceLength(profile, runtime) >= longLength;
+
+/** JSON arrays as one. */
+function joined(arrays: string[]): string {
+  const elements = arrays.map((text) => text.slice(1, -1)).filter((text) => text !== '');
+  return `[${elements.join(',')}]`;
+}
+
+/** The actions of an event that fired, as rows and effects. */
+export function performFiring(
+  context: DeviceContext,
+  firing: Firing,
+  movedTo: Place | null,
+  scope: MessageScope,
+): DeviceContext {
+  const { event, actions, name, record, tells } = firing;
+  const { device } = context;
+  scope.budget.spent += costs.firing + costs.firingCause * event.cause.senses.length;
+  addSilentSenses(context, event);
+  if (record) recordEvent(context, event, scope);
+  for (const message of messagesOf(actions, { device, event, name })) {
+    scope.rows.effects.push({ kind: 'down', uuid: device.uuid, message });
+    if (message.topic === 'display') keepDisplay(firing, device.deviceId, message, scope);
+  }
+  if (tells === 'nobody') return context;
+  scope.budget.spent += costs.alarm;
+  return signalFiring(context, firing, movedTo, scope);
+}
+
+const dayMs = 86_400_000;
+
+/** For a device that is not there, or loses it on the way. What a backlog brings of another day is not kept. */
+function keepDisplay(
+  { event, actions }: Firing,
+  deviceId: number,
+  message: Downlink,
+  { rows, arrivedTs, budget }: MessageScope,
+): void {
+  const { puId, stId } = event.cause.engine;
+  const text = actions.display?.showText;
+  if (text === undefined || event.ts < arrivedTs - dayMs) return;
+  const key = `${deviceId} ${puId} ${stId}`;
+  // Behind the other states' texts, which are older now.
+  if (!rows.displays.delete(key)) budget.spent += costs.display;
+  rows.displays.set(key, { deviceId, puId, stId, text, ts: event.ts, message });
+}
+
+function signalFiring(
+  context: DeviceContext,
+  { event, record, isFirst, ageMs }: Firing,
+  movedTo: Place | null,
+  scope: MessageScope,
+): DeviceContext {
+  const { current, place } = context;
+  const { puId, stId, evId } = event.cause.engine;
+  const described = current && describe(current.profile, { puId, stId, evId });
+  if (!described) return context;
+  const isFresh = ageMs <= scope.limits.ringMaxAgeMs;
+  const arrivedTs = event.arrivedTs ?? scope.arrivedTs;
+  const of = { isFirst, isFresh, isRecorded: record, from: place, movedTo, arrivedTs };
+  signal(context, { kind: 'fired', ...described, event, ...of }, scope);
+  return isFresh ? context : waitFor(context, described);
+}
+
+/** An alarm that is too old to be told is told with the next fresh measurement of one of its senses. */
+export function waitFor(
+  context: DeviceContext,
+  { sIds, tells }: Pick<FiredSignal, 'sIds' | 'tells'>,
+): DeviceContext {
+  const { waitingSenses: before } = context;
+  if (tells !== 'alarm' || sIds.every((sId) => before?.has(sId))) return context;
+  return { ...context, waitingSenses: new Set([...(before ?? []), ...sIds]) };
+}
+
+type Known = Pick<DeviceContext, 'watched' | 'seen' | 'clocks'>;
+
+/** Adds the newest stored value of each silent sense to what an event that fired tells of its causes. */
+export function addSilentSenses(context: Known, { cause, why = [] }: SenseEvent): void {
+  if (!why.some(({ silentMs }) => silentMs !== undefined)) return;
+  // Those of the other causes stand in the order of these.
+  const others = cause.senses.values();
+  cause.senses = why.flatMap(({ sId, silentMs }) => {
+    const sense = silentMs === undefined ? others.next().value : findNewest(context, sId);
+    return sense ? [sense] : [];
+  });
+}
+
+function findNewest({ watched, seen, clocks }: Known, sId: string): CauseSense | null {
+  const clock = clocks?.get(sId);
+  const number = watched.get(sId);
+  const last = number === undefined ? undefined : seen.get(number);
+  const ts = clock?.newestTs ?? last?.ts;
+  const val = clock ? clock.newestVal : lastOf(last);
+  if (ts === undefined || val === undefined) return null;
+  return typeof val === 'number' ? { sId, val, ts } : { sId, val: 0, ts, ...val };
+}
+
+/**
+ * An event that the service itself found. Its key is unique, as a transaction computed from a version
+ * of the device commits once, and sorts as text in the order in which events of one moment happened.
+ */
+export function recordEvent(
+  context: DeviceContext,
+  event: RecordedEvent,
+  { rows }: MessageScope,
+): void {
+  const { deviceId, accountId } = context.device;
+  const key = `${sortable(context.version)}.${sortable(rows.events.length)}`;
+  rows.events.push({ accountId, deviceId, key, event });
+}
+
+/** Its digits, behind their number: 9 before 10, and no padding that would have to be stored. */
+function sortable(number: number): string {
+  const digits = String(number);
+  return `${String.fromCharCode(96 + digits.length)}${digits}`;
+}
+
+/** A move that no firing caused; nothing, where the device is there already. */
+export function recordMove(
+  context: DeviceContext,
+  to: Place,
+  said: { evId?: number | undefined; ts: number },
+  scope: MessageScope,
+): void {
+  const pId = context.current?.profile.pId ?? '';
+  const event = reportedMoveOf(pId, context.place, to, said);
+  if (event) recordEvent(context, event, scope);
+}
+
+/** When the device's connector did not listen, as if a gap that lasts ended now: nothing is due before that. */
+export function listeningUntil(
+  nowTs: number,
+  device: DeviceIdentity,
+  { listeningOf }: ApplyLimits,
+): Listening | undefined {
+  const listening = listeningOf?.(device);
+  const last = listening?.gaps.at(-1);
+  if (!listening || last?.toTs !== null) return listening;
+  return { gaps: [...listening.gaps.slice(0, -1), { fromTs: last.fromTs, toTs: nowTs }] };
 }

@@ -1,19 +1,22 @@
-import { lastOf, type Measurement } from '../../contract/measurement.ts';
+import type { DeviceIdentity } from '../../contract/uplink.ts';
+import { lastOf, type Measurement } from '../../contract/values.ts';
 import { type Newest, newestAfter, withLast } from '../../engine/last-seen.ts';
-import type { Changes } from './changes.ts';
-import type { DeviceContext } from './device-context.ts';
-import type { Pages } from './pages.ts';
-import { remark, type RemarkedDevice } from './remark.ts';
-import type { MessageScope } from './scope.ts';
+import {
+  type Changes,
+  type DeviceContext,
+  type MessageScope,
+  nameOfStored,
+  type Pages,
+} from './model.ts';
 import {
   aheadMs,
   extendRun,
   isSetBack,
   type LateRun,
+  ofDevice,
   type Remarked,
   type SenseClock,
 } from './sense-clock.ts';
-import { nameOfStored } from './stored-already.ts';
 
 /** What it knows of a device. */
 export type Clocked = Pick<DeviceContext, 'watched' | 'seen' | 'clocks' | 'remarked'> & {
@@ -167,4 +170,33 @@ export class TakeTime {
 
 function backMessage(sId: string, { total, lastTs }: LateRun, clockTs: number): string {
   return `The last ${total} values of sense ${sId} are older than the newest, of ts ${clockTs}, and go on as a clock does: it was set back. From ts ${lastTs} on values are evaluated again.`;
+}
+
+/** Who is told. */
+export type RemarkedDevice = Pick<DeviceIdentity, 'deviceId' | 'uuid'>;
+type Saying = Pick<MessageScope, 'topic' | 'arrivedTs'> & {
+  rows: Pick<Changes, 'clocks' | 'effects'>;
+};
+
+type Remark = { reason: 'clock-ahead' | 'clock-back'; message: string; path: string };
+
+const remarkEveryMs = 3_600_000;
+
+const memberOf = { 'clock-ahead': 'aheadTs', 'clock-back': 'backTs' } as const;
+
+/** Tells the device of its clock, at most hourly: nothing is rejected. Gives when it was told of what. */
+export function remark(
+  { device: { deviceId, uuid } }: { device: RemarkedDevice },
+  before: Remarked | null,
+  { reason, message, path }: Remark,
+  { rows, arrivedTs, topic }: Saying,
+): Remarked | null {
+  const member = memberOf[reason];
+  const last = before?.[member] ?? null;
+  if (last !== null && arrivedTs < last + remarkEveryMs) return before;
+  const payload = { topic, reason, message, path, ts: arrivedTs };
+  rows.effects.push({ kind: 'down', uuid, message: { topic: 'errors', payload } });
+  const remarked: Remarked = { aheadTs: null, backTs: null, ...before, [member]: arrivedTs };
+  rows.clocks.set(`${deviceId} `, { deviceId, sId: ofDevice, state: remarked });
+  return remarked;
 }

@@ -3,17 +3,18 @@ import {
   furtherOfMinute,
   type Rejection,
   type RejectionDetails,
-} from '../../contract/rejection.ts';
-import type { Changes, RejectionRow } from './changes.ts';
-import type { DeviceContext } from './device-context.ts';
-import type { Unit } from './message.ts';
+} from '../../contract/uplink.ts';
 import {
+  type ApplyLimits,
+  type Changes,
+  type DeviceContext,
   keptPerMinute,
   minuteId,
   type RecentRejections,
   recentRejectionsAt,
-} from './recent-rejections.ts';
-import type { ApplyLimits } from './scope.ts';
+  type RejectionRow,
+  type Unit,
+} from './model.ts';
 
 /** Names that a device made up are a part of them, and may be as long as a message. */
 const maxTextLength = 1_024;

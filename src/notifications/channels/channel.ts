@@ -1,3 +1,8 @@
+import { lookup, type LookupAddress } from 'node:dns';
+import { request as httpRequest } from 'node:http';
+import { request as httpsRequest } from 'node:https';
+import type { LookupFunction } from 'node:net';
+import { isPrivateAddress, isPrivateHost } from '../../lib/address.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import type { Reason } from '../reasons.ts';
 
@@ -99,4 +104,152 @@ export function verdictOf(status: number): DriverVerdict {
   // 401 and 403 are the operator's to mend, and what waits is then sent.
   const mayPass = [401, 403, 408, 425, 429].includes(status) || status >= 500;
   return mayPass ? 'again' : 'never';
+}
+
+/** Where requests may go, and how long one may take from its beginning to the answer's status. */
+export type PostOptions = {
+  isPrivateAllowed: boolean;
+  timeoutMs: number;
+  /** Stands in for the system's own. */
+  lookupAll?: LookupAll;
+};
+
+export type LookupAll = (
+  hostname: string,
+  callback: (error: Error | null, addresses: LookupAddress[]) => void,
+) => void;
+
+const systemLookup: LookupAll = (hostname, callback) => lookup(hostname, { all: true }, callback);
+
+/**
+ * Posts a body to an address that a tenant has chosen, and gives the status of the answer, and its `Retry-After`
+ * as it was written. Redirects are not followed, the answer's body is not read. What a name leads to is looked up once: what was checked is
+ * what is connected to, however often the name changes its mind. Rejects with a `DeliveryError`.
+ */
+export async function postPublicly(
+  url: string,
+  request: PostOptions & { headers: Record<string, string>; body: string },
+): Promise<{ status: number; retryAfter: string | undefined }> {
+  const { isPrivateAllowed, timeoutMs, lookupAll = systemLookup, headers, body } = request;
+  const { protocol, hostname } = new URL(url);
+  if (!isPrivateAllowed && isPrivateHost(hostname)) throw refused(hostname);
+  const start = protocol === 'https:' ? httpsRequest : httpRequest;
+  return new Promise((resolve, reject) => {
+    const outgoing = start(url, {
+      method: 'POST',
+      headers: { ...headers, 'Content-Length': Buffer.byteLength(body) },
+      lookup: checkedLookup(lookupAll, isPrivateAllowed),
+      // No connection is kept: a later message looks the name up, and checks it, again.
+      agent: false,
+      maxHeaderSize: 16_384,
+    });
+    const timer = setTimeout(
+      () => outgoing.destroy(new Error(`No answer within ${timeoutMs} ms`)),
+      timeoutMs,
+    );
+    outgoing.once('response', (response) => {
+      const { statusCode: status = 0, headers: answered } = response;
+      resolve({ status, retryAfter: answered['retry-after'] });
+      response.once('error', () => undefined);
+      response.destroy();
+    });
+    outgoing.once('error', (error) =>
+      reject(error instanceof DeliveryError ? error : unanswered(error)),
+    );
+    outgoing.once('close', () => {
+      clearTimeout(timer);
+      reject(unanswered(new Error('The connection was closed without an answer')));
+    });
+    outgoing.end(body);
+  });
+}
+
+/** Where one of the addresses is refused all are: which one is taken would be up to the receiver. */
+function checkedLookup(lookupAll: LookupAll, isPrivateAllowed: boolean): LookupFunction {
+  return (hostname, { all }, callback) => {
+    lookupAll(hostname, (error, addresses) => {
+      const [first] = addresses ?? [];
+      if (error || !first) {
+        callback(error ?? new Error(`${hostname} has no address`), '', 0);
+        return;
+      }
+      if (!isPrivateAllowed && addresses.some(({ address }) => isPrivateAddress(address)))
+        callback(refused(hostname), '', 0);
+      else if (all) callback(null, addresses);
+      else callback(null, first.address, first.family);
+    });
+  };
+}
+
+const refused = (hostname: string) =>
+  new DeliveryError('never', 'address-refused', `${hostname} leads to a private address`);
+
+const unanswered = (cause: Error) =>
+  new DeliveryError(
+    'again',
+    reasonOfCode('code' in cause ? cause.code : undefined),
+    `No answer: ${cause.message}`,
+    { cause },
+  );
+
+/** So much of an answer is read; the rest is not waited for. */
+const maxAnswerBytes = 16_384;
+/** So much of it goes into the log. */
+const maxExcerpt = 300;
+
+export type PostRequest = {
+  headers: Record<string, string>;
+  body: string;
+  timeoutMs: number;
+  clock: () => number;
+  /** What of it must not be in the log, should the answer repeat it. */
+  secrets?: string[];
+};
+
+/** Posts a body and resolves when it was accepted (2xx); rejects with a `DeliveryError`. */
+export async function post(url: string, request: PostRequest): Promise<void> {
+  const { headers, body, timeoutMs, clock, secrets = [] } = request;
+  const signal = AbortSignal.timeout(timeoutMs);
+  let response: Response;
+  try {
+    // A redirect would carry credentials to somebody else.
+    response = await fetch(url, { method: 'POST', headers, body, signal, redirect: 'manual' });
+  } catch (cause) {
+    const { message, code } = causeOf(cause);
+    throw new DeliveryError('again', reasonOfCode(code), `No answer: ${message}`, { cause });
+  }
+  const { status } = response;
+  // The status decides: a provider whose answer never ends has taken the message all the same.
+  const answer = await readSome(response);
+  if (status >= 200 && status < 300) return;
+  const verdict = verdictOf(status) === 'again' ? 'again' : 'never';
+  // What is gone is the address of the provider, not a telephone.
+  const reason = status === 410 ? 'provider-refused' : reasonOf(status);
+  const excerpt = withoutSecrets(answer, secrets).slice(0, maxExcerpt);
+  const retryAfterMs = readRetryAfter(response.headers.get('retry-after'), clock());
+  throw new DeliveryError(verdict, reason, `Answered ${status}: ${excerpt}`, { retryAfterMs });
+}
+
+/** The beginning of an answer; what is there of it when it breaks off or takes too long. */
+async function readSome({ body }: Response): Promise<string> {
+  if (!body) return '';
+  const chunks: Uint8Array[] = [];
+  let bytes = 0;
+  try {
+    // Leaving the loop cancels the rest.
+    for await (const chunk of body as AsyncIterable<Uint8Array>) {
+      chunks.push(chunk.subarray(0, maxAnswerBytes - bytes));
+      bytes += chunk.length;
+      if (bytes >= maxAnswerBytes) break;
+    }
+  } catch {
+    // Too slow, or cut off.
+  }
+  return Buffer.concat(chunks).toString();
+}
+
+/** fetch says "fetch failed" and keeps the reason in its cause. */
+function causeOf(error: unknown): { message: string; code?: unknown } {
+  if (!(error instanceof Error)) return { message: String(error) };
+  return error.cause instanceof Error ? error.cause : error;
 }

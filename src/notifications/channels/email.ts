@@ -1,5 +1,5 @@
 import { createTransport } from 'nodemailer';
-import { escapeHtml } from '../../lib/escape-html.ts';
+import { escapeHtml } from '../../lib/text.ts';
 import { DeliveryError, reasonOfCode, withoutSecrets } from './channel.ts';
 
 /** A mail. `unsubscribe`: what ends further ones, by a page or at once (RFC 8058), and the words of that link. */

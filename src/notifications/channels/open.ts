@@ -1,10 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { logDriver, noPushDriver } from '../drivers/log.ts';
-import { restDriver } from '../drivers/rest.ts';
+import { logDriver, noPushDriver, restDriver, webhookDriver } from './sms.ts';
 import type { NotificationLog } from '../log.ts';
 import type { NotificationSettings } from '../settings.ts';
 import type { Driver } from './channel.ts';
-import { webhookDriver } from './sms.ts';
 
 export type Drivers = { push: Driver; sms: Driver };
 

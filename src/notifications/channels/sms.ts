@@ -1,7 +1,54 @@
 import { createHmac } from 'node:crypto';
-import { post } from '../drivers/post.ts';
-import type { WebhookConfig } from '../settings.ts';
-import type { Driver } from './channel.ts';
+import type { NotificationLog } from '../log.ts';
+import type { RestConfig, WebhookConfig } from '../settings.ts';
+import { DeliveryError, type Driver, post } from './channel.ts';
+
+/** Writes SMS to the log and reaches nobody: for trying out. */
+export function logDriver(log: NotificationLog): Driver {
+  return {
+    name: 'log',
+    isLog: true,
+    send: async ({ id, body }) => {
+      log.info(
+        { event: 'notification.logged', notificationId: id, text: body },
+        'An SMS was written to the log only.',
+      );
+    },
+    close: async () => {},
+  };
+}
+
+/** Stands where no push service is configured: the outcome says so. */
+export function noPushDriver(): Driver {
+  return {
+    name: 'none',
+    send: async () => {
+      throw new DeliveryError('never', 'no-provider', 'No push service is configured.');
+    },
+    close: async () => {},
+  };
+}
+
+/** Sends SMS through a provider that takes a form with `To`, `From` and `Body`, as Twilio's Messages resource does. */
+export function restDriver(
+  { url, username, from, timeoutMs }: RestConfig,
+  password: string,
+  clock: () => number,
+): Driver {
+  const credentials = Buffer.from(`${username}:${password}`).toString('base64');
+  const headers = {
+    Authorization: `Basic ${credentials}`,
+    'Content-Type': 'application/x-www-form-urlencoded',
+  };
+  return {
+    name: 'rest',
+    send: ({ recipient, body: text }) => {
+      const body = new URLSearchParams({ To: recipient, From: from, Body: text }).toString();
+      return post(url, { headers, body, timeoutMs, clock, secrets: [password, credentials] });
+    },
+    close: async () => {},
+  };
+}
 
 /**
  * Posts each SMS as JSON to an address of the operator's. The receiver knows it by `X-Signature`,

@@ -1,7 +1,6 @@
 import { createHmac } from 'node:crypto';
-import { type PostOptions, postPublicly } from '../drivers/post-publicly.ts';
+import { DeliveryError, type PostOptions, postPublicly, readRetryAfter } from './channel.ts';
 import type { Reason } from '../reasons.ts';
-import { DeliveryError, readRetryAfter } from './channel.ts';
 
 /** A message to a webhook; `secrets` as `whsec_…`, each of which signs it. `timeoutMs`: less than usual. */
 export type OutgoingHook = {

@@ -1,6 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { Answer, readCases, type Case } from '../../../src/cli/engine/vectors/cases.ts';
-import { compareAnswer } from '../../../src/cli/engine/vectors.ts';
+import { Answer, type Case, compareAnswer, readCases } from '../../../src/cli/engine/vectors.ts';
 import { blocksOf, readProjectFile } from '../../docs/readme.ts';
 
 type Json = string | number | boolean | null | Json[] | { [name: string]: Json };

@@ -1,8 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { compareReadings, type Reading } from '../../../src/cli/simulate/compare.ts';
-import { report } from '../../../src/cli/simulate/report.ts';
-import { createTally } from '../../../src/cli/simulate/tally.ts';
+import { compareReadings, createTally, type Reading } from '../../../src/cli/simulate/devices.ts';
+import { report } from '../../../src/cli/simulate/run.ts';
 
 const reading = fc.record<Reading>({
   sId: fc.constantFrom('0x10', '0x11'),

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { configurationOf, readingsAt } from '../../../src/cli/simulate/curve.ts';
+import { configurationOf, readingsAt } from '../../../src/cli/simulate/devices.ts';
 
 describe('the curves', () => {
   const senses = configurationOf(0).module[0]?.senses ?? [];

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Reading } from '../../../src/cli/simulate/compare.ts';
+import type { Reading } from '../../../src/cli/simulate/devices.ts';
 
 /**
  * What a service that keeps measurements badly would answer, over real HTTP and in pages; it has as

@@ -1,10 +1,7 @@
 import { PassThrough, Readable } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { help } from '../../../src/cli/simulate/help.ts';
-import { parseOptions } from '../../../src/cli/simulate/options.ts';
-import { UsageError } from '../../../src/cli/usage-error.ts';
-import { readPassword } from '../../../src/cli/simulate/password.ts';
-import { createScreen } from '../../../src/cli/simulate/screen.ts';
+import { help, parseOptions } from '../../../src/cli/simulate/options.ts';
+import { createScreen, readPassword, UsageError } from '../../../src/cli/command-line.ts';
 
 describe('the command line', () => {
   it('has the defaults that the help names', () => {

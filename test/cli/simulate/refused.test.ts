@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { connectDevices, type Fleet } from '../../../src/cli/simulate/fleet.ts';
-import { createTally } from '../../../src/cli/simulate/tally.ts';
+import { createTally } from '../../../src/cli/simulate/devices.ts';
 
 const connack = Buffer.from([0x20, 2, 0, 0]);
 const connectType = 1;

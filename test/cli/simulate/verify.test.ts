@@ -1,10 +1,8 @@
 import { afterEach, describe, expect, it } from 'vitest';
-import type { Reading } from '../../../src/cli/simulate/compare.ts';
-import { createTransport } from '../../../src/cli/simulate/exchange.ts';
-import { report } from '../../../src/cli/simulate/report.ts';
-import { createRest } from '../../../src/cli/simulate/rest.ts';
-import { createScreen } from '../../../src/cli/simulate/screen.ts';
-import { createTally } from '../../../src/cli/simulate/tally.ts';
+import { createTally, type Reading } from '../../../src/cli/simulate/devices.ts';
+import { createRest, createTransport } from '../../../src/cli/simulate/rest.ts';
+import { report } from '../../../src/cli/simulate/run.ts';
+import { createScreen } from '../../../src/cli/command-line.ts';
 import { verify } from '../../../src/cli/simulate/verify.ts';
 import { startFakeHistory, type FakeHistory } from './fake-history.ts';
 

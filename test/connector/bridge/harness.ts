@@ -6,9 +6,12 @@ import type { IConnectPacket, Packet } from 'mqtt-packet';
 import { startBridge } from '../../../connector/bridge/bridge.ts';
 import type { Bridge } from '../../../connector/bridge/bridge.ts';
 import { filterOf } from '../../../connector/bridge/client.ts';
-import type { BrokerAddress, LeaseTurn } from '../../../connector/bridge/ports.ts';
-import { createBridgeStatus } from '../../../connector/bridge/status.ts';
-import type { BridgeStatus } from '../../../connector/bridge/status.ts';
+import {
+  type BridgeStatus,
+  type BrokerAddress,
+  createBridgeStatus,
+  type LeaseTurn,
+} from '../../../connector/bridge/status.ts';
 import { createStore } from '../store.ts';
 import { monotonicClock } from '../../../src/lib/clock.ts';
 

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { startBridgeDownlinks } from '../../../connector/bridge/downlinks.ts';
+import { startBridgeDownlinks } from '../../../connector/bridge/bridge.ts';
 import type { Downlink } from '../../../src/contract/uplink.ts';
 import { until } from '../harness.ts';
 import { createStore } from '../store.ts';

@@ -3,7 +3,7 @@ import { createServer, type AddressInfo } from 'node:net';
 import { connect, type MqttClient } from 'mqtt';
 import { generate, parser } from 'mqtt-packet';
 import { expect, test } from 'vitest';
-import { createBrokerPublisher } from '../../../connector/bridge/publisher.ts';
+import { createBrokerPublisher } from '../../../connector/bridge/client.ts';
 
 const version = { protocolVersion: 5 } as const;
 

@@ -1,8 +1,7 @@
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createUnacknowledged } from '../../../connector/bridge/unacknowledged.ts';
-import type { HeldPacket } from '../../../connector/bridge/unacknowledged.ts';
+import { createUnacknowledged, type HeldPacket } from '../../../connector/bridge/client.ts';
 
 const room = { maxMessages: 1_000, maxBytes: 1_000_000 };
 const message = (stream: PassThrough, messageId: number, bytes = 10, qos = 1): HeldPacket => ({

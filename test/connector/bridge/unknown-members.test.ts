@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createArrivals } from '../../../connector/bridge/arrivals.ts';
+import { createArrivals } from '../../../connector/bridge/bridge.ts';
 import { createStore } from '../store.ts';
 
 test('each device behind a broker is told of unknown members once an hour', async () => {

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { createArrivals } from '../../../connector/bridge/arrivals.ts';
+import { createArrivals } from '../../../connector/bridge/bridge.ts';
 import { createStore } from '../store.ts';
 
 test('an account that brings too much behind a broker makes nobody wait: its events are left out', async () => {

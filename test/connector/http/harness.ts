@@ -1,8 +1,11 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { pino } from 'pino';
-import { devicesPrefix } from '../../../connector/http/path.ts';
-import { startHttpConnector, type HttpConnectorOptions } from '../../../connector/http/server.ts';
+import {
+  devicesPrefix,
+  type HttpConnectorOptions,
+  startHttpConnector,
+} from '../../../connector/http/server.ts';
 import type { ConnectorPorts } from '../../../connector/ports.ts';
 import { DomainError } from '../../../src/errors.ts';
 import { startHttp, type HttpOptions } from '../../../src/http/server.ts';

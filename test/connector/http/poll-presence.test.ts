@@ -1,5 +1,5 @@
 import { afterEach, expect, test, vi } from 'vitest';
-import { createPollPresence } from '../../../connector/http/poll-presence.ts';
+import { createPollPresence } from '../../../connector/http/poll-limits.ts';
 import { until } from '../harness.ts';
 import { startHttpWorld } from './harness.ts';
 

@@ -1,5 +1,5 @@
-import type { Measurement } from '../../../src/contract/measurement.ts';
-import type { Moment } from '../../../src/engine/outcome.ts';
+import type { Measurement } from '../../../src/contract/values.ts';
+import type { Moment } from '../../../src/engine/compile.ts';
 
 /** As a device sends it. */
 export type Sent = Omit<Measurement, 'ts'> & { ts?: number };

@@ -55,7 +55,7 @@ function agreedOf(log: Log, cause: Cause, index: number) {
   return compared === undefined ? told : { ...told, compared };
 }
 
-/** What version 0.1 would have stored: `OldEvent` of `src/engine/read-runtime-v1.ts`. */
+/** What version 0.1 would have stored: `OldEvent` of `src/engine/runtime-codec.ts`. */
 export function storedOld(engine: ReferenceEngine): unknown {
   const { puId, stId } = engine.place;
   const scopes: { local: Record<string, unknown>; global: Record<string, unknown> } = {

@@ -1,8 +1,7 @@
 import type { DeviceEvent } from '../../../src/contract/event.ts';
-import type { Measurement } from '../../../src/contract/measurement.ts';
-import type { Place } from '../../../src/contract/place.ts';
+import type { Measurement, Place } from '../../../src/contract/values.ts';
 import type { Purpose } from '../../../src/contract/purpose.ts';
-import type { Evaluated, Moment } from '../../../src/engine/outcome.ts';
+import type { Evaluated, Moment } from '../../../src/engine/compile.ts';
 import { holds } from './collected.ts';
 import { dueOf, lookAgainTs, type Due, type Gap } from './due.ts';
 import { hasEpisode } from './episode.ts';

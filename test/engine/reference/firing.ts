@@ -1,6 +1,6 @@
 import type { DeviceEvent, EngineCause, SenseEvent } from '../../../src/contract/event.ts';
-import type { Place } from '../../../src/contract/place.ts';
-import type { Firing, Transition } from '../../../src/engine/outcome.ts';
+import type { Place } from '../../../src/contract/values.ts';
+import type { Firing, Transition } from '../../../src/engine/compile.ts';
 import type { Live } from './standing.ts';
 import type { Log } from './log.ts';
 import { tellsOf } from './tells.ts';

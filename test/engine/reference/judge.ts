@@ -1,6 +1,5 @@
-import { roundDecimal } from '../../../src/engine/decimal.ts';
-import { isInside, preparePolygon } from '../../../src/engine/arithmetic.ts';
-import type { Measurement } from '../../../src/contract/measurement.ts';
+import { isInside, preparePolygon, roundDecimal } from '../../../src/engine/arithmetic.ts';
+import type { Measurement } from '../../../src/contract/values.ts';
 import type { Cause } from '../../../src/contract/purpose.ts';
 import { finite, statisticOf } from './bins.ts';
 import { sinceReentry, type Judgement, type Log } from './log.ts';

@@ -1,4 +1,4 @@
-import type { Measurement } from '../../../src/contract/measurement.ts';
+import type { Measurement } from '../../../src/contract/values.ts';
 import type { Cause } from '../../../src/contract/purpose.ts';
 
 /** What a cause made of a value: `compared` of a number, `inside` of a position. */

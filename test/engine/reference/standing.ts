@@ -1,4 +1,4 @@
-import type { Place } from '../../../src/contract/place.ts';
+import type { Place } from '../../../src/contract/values.ts';
 import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose.ts';
 import type { Log } from './log.ts';
 

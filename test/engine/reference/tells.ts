@@ -1,5 +1,5 @@
 import type { Cause, Purpose, PurposeEvent } from '../../../src/contract/purpose.ts';
-import type { Tells } from '../../../src/engine/outcome.ts';
+import type { Tells } from '../../../src/engine/compile.ts';
 import { speaksOfTime } from './log.ts';
 
 /** Whom a firing concerns: an event of a state of a purpose. */
