@@ -14,7 +14,6 @@ export const clockReaders: Record<string, Record<string, string>> = {
   },
   'src/console/web/**/*.{ts,tsx}': {
     'app/now.ts': 'The clock of the browser, for what is shown.',
-    'pages/device/chart/date-of.ts': 'Makes a date of a time that it is handed; reads no clock.',
   },
   'src/process/*.ts': {
     'memory-pressure.ts': 'How often the process collects garbage.',
