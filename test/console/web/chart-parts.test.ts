@@ -4,7 +4,7 @@ import { alonePlaces, toColumns } from '../../../src/console/web/pages/device/ch
 import { toCsv } from '../../../src/console/web/pages/device/chart/csv.ts';
 import { inView } from '../../../src/console/web/pages/device/chart/in-view.ts';
 import { kindOf } from '../../../src/console/web/pages/device/chart/kind.ts';
-import { statesOf } from '../../../src/console/web/pages/device/chart/states.ts';
+import { statesOf } from '../../../src/console/web/pages/device/chart/points.ts';
 import type { Point } from '../../../src/console/web/pages/device/chart/point.ts';
 
 const point = (ts: number, val: number, to = val): Point => ({

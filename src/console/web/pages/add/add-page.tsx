@@ -3,7 +3,7 @@ import { registerDevice, type Protocol } from '../../api/devices.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Problem } from '../../parts/problem.tsx';
 import { t } from '../../text/t.ts';
-import { textOf } from '../sign-in/credentials-form.tsx';
+import { textOf } from '../../parts/use-form.ts';
 import { Connect, type Added } from './connect.tsx';
 import { configurationOf, templateNames, templates, type TemplateName } from './templates.ts';
 

@@ -9,7 +9,7 @@ import { Problem } from '../../parts/problem.tsx';
 import { say } from '../../parts/toast.tsx';
 import { t } from '../../text/t.ts';
 import { AccessFacts, Snippets } from '../add/access-facts.tsx';
-import type { TabProps } from './tab-props.ts';
+import type { TabProps } from './tab.ts';
 
 const everyMs = 10_000;
 

@@ -20,7 +20,7 @@ import { History } from './chart/history.tsx';
 import { NotificationsTab } from './notifications-tab.tsx';
 import { ProfileTab } from './profile-tab.tsx';
 import { RefusedTab } from './refused-tab.tsx';
-import type { CurrentProfile, TabProps } from './tab-props.ts';
+import type { CurrentProfile, TabProps } from './tab.ts';
 import { toTab } from './to-tab.ts';
 import { Trouble } from './trouble.tsx';
 import { WatchLink } from '../watch/watch-link.tsx';

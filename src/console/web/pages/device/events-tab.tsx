@@ -6,7 +6,7 @@ import { onStream } from '../../app/stream.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import { sayEvent, titleOf } from './say-event.ts';
-import type { TabProps } from './tab-props.ts';
+import type { TabProps } from './tab.ts';
 import { Moment, Timeline } from './timeline.tsx';
 
 /** What happened, newest first, each with why in a sentence. */

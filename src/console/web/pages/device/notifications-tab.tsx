@@ -5,7 +5,7 @@ import { queryOf } from '../../app/router.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { formatNumber, formatTime } from '../../text/format.ts';
 import { t, tryText } from '../../text/t.ts';
-import type { TabProps } from './tab-props.ts';
+import type { TabProps } from './tab.ts';
 import { Moment, Timeline } from './timeline.tsx';
 
 const everyMs = 10_000;

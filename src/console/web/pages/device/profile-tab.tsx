@@ -4,7 +4,7 @@ import type { DescribedDevice, OneDevice } from '../../api/types.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { formatFullTime, formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import type { TabProps } from './tab-props.ts';
+import type { TabProps } from './tab.ts';
 
 type Profile = OneDevice['profiles'][number];
 

@@ -6,7 +6,7 @@ import { Answered, Empty } from '../../parts/panel.tsx';
 import { RefusedLogins } from '../../parts/refused-logins.tsx';
 import { Rejections } from '../../parts/rejections.tsx';
 import { t } from '../../text/t.ts';
-import type { TabProps } from './tab-props.ts';
+import type { TabProps } from './tab.ts';
 
 const everyMs = 5_000;
 

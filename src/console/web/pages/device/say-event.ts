@@ -1,11 +1,11 @@
 import type { EventView, Sense } from '../../api/types.ts';
-import { nameOf, placeAfter } from './chart/states.ts';
+import { nameOf, placeAfter } from './chart/points.ts';
 import { nameOfSense } from '../../parts/senses.ts';
 import { formatDuration } from '../../text/duration.ts';
 import { formatNumber, formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
 import { sayCondition } from './say-condition.ts';
-import type { CurrentProfile } from './tab-props.ts';
+import type { CurrentProfile } from './tab.ts';
 
 type SenseEvent = Extract<EventView, { type: 'sense' }>;
 /** What `why` has of each cause, as docs/specification.md says. */

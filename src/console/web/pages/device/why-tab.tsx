@@ -3,7 +3,7 @@ import { explainEvaluation } from '../../api/devices.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import { sayCauseWhy, sayEventWhy } from './say-why.ts';
-import type { CurrentProfile, TabProps } from './tab-props.ts';
+import type { CurrentProfile, TabProps } from './tab.ts';
 
 const everyMs = 5_000;
 

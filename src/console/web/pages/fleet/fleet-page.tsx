@@ -5,7 +5,7 @@ import { Answered, Empty } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import { SelectionBar } from './act/selection-bar.tsx';
 import { filterOf } from './filter.ts';
-import { FleetChips } from './fleet-chips.tsx';
+import { FleetChips } from './filter.tsx';
 import { FleetTable } from './fleet-table.tsx';
 import { JobsPanel } from './jobs/jobs-panel.tsx';
 import { LabelFilter } from './label-filter.tsx';

@@ -1,5 +1,5 @@
 import { t } from '../../../text/t.ts';
-import type { CurrentProfile } from '../tab-props.ts';
+import type { CurrentProfile } from '../tab.ts';
 import type { Position } from './places.ts';
 
 /** An area of the installed profile, with the event that it is of. */

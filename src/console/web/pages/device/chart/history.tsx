@@ -5,7 +5,7 @@ import { queryOf } from '../../../app/router.ts';
 import { Answered, Empty } from '../../../parts/panel.tsx';
 import { nameOfSense } from '../../../parts/senses.ts';
 import { t } from '../../../text/t.ts';
-import type { CurrentProfile } from '../tab-props.ts';
+import type { CurrentProfile } from '../tab.ts';
 import { CsvButton } from './csv-button.tsx';
 import { Lanes } from './lanes.tsx';
 import { placesOf } from './places.ts';

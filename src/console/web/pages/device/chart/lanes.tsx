@@ -1,12 +1,12 @@
 import { useMemo } from 'preact/hooks';
 import type { Sense } from '../../../api/types.ts';
 import { t } from '../../../text/t.ts';
-import type { CurrentProfile } from '../tab-props.ts';
+import type { CurrentProfile } from '../tab.ts';
 import type { Happened } from './happened.ts';
-import { Marks } from './marks.tsx';
+import { Marks } from './happened.tsx';
 import type { Span } from './span.ts';
 import { alarmSpans } from './segments.ts';
-import { statesOf } from './states.ts';
+import { statesOf } from './points.ts';
 import { Strip } from './strip.tsx';
 
 type LanesProps = {

@@ -7,7 +7,7 @@ import { now } from '../../../app/now.ts';
 import { formatNumber, formatTime, formatValue } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import { nameOfSense } from '../../../parts/senses.ts';
-import type { CurrentProfile } from '../tab-props.ts';
+import type { CurrentProfile } from '../tab.ts';
 import { areasOf } from './areas.ts';
 import type { MapProps } from './map.tsx';
 import { placesOf, type Located } from './places.ts';

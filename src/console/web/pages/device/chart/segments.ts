@@ -4,7 +4,7 @@ import { t } from '../../../text/t.ts';
 import { gapOf } from './columns.ts';
 import type { Span } from './span.ts';
 import type { Series } from './point.ts';
-import type { Segment } from './states.ts';
+import type { Segment } from './points.ts';
 
 const tones = 4;
 

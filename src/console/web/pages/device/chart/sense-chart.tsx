@@ -2,7 +2,7 @@ import { useMemo, useRef } from 'preact/hooks';
 import type { ListedAlarm, Sense } from '../../../api/types.ts';
 import { formatTime, formatValue } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
-import type { CurrentProfile } from '../tab-props.ts';
+import type { CurrentProfile } from '../tab.ts';
 import { useGestures } from './gestures.ts';
 import { kindOf } from './kind.ts';
 import { Plot } from './plot.tsx';

@@ -1,7 +1,7 @@
 import { formatTime } from '../../../text/format.ts';
 import type { Span } from './span.ts';
 import { thin } from './segments.ts';
-import type { Segment } from './states.ts';
+import type { Segment } from './points.ts';
 
 type StripProps = {
   label: string;

@@ -1,7 +1,7 @@
 import type { Sense } from '../../../api/types.ts';
 import { formatValue } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
-import type { CurrentProfile } from '../tab-props.ts';
+import type { CurrentProfile } from '../tab.ts';
 
 /** A limit of the installed profile. `text`: which event it is of, and what is compared. */
 export type Limit = { value: number; text: string; name: string; isAlarm: boolean };

@@ -1,4 +1,4 @@
-import type { TabProps } from '../tab-props.ts';
+import type { TabProps } from '../tab.ts';
 import { ConfigurationForm } from './configuration-form.tsx';
 import { LabelsForm } from './labels-form.tsx';
 import { RemoveDevice } from './remove-device.tsx';

@@ -2,7 +2,7 @@ import { useEffect } from 'preact/hooks';
 import type { JobEntry } from '../../../api/jobs.ts';
 import { count, t } from '../../../text/t.ts';
 import { followJobs, jobs } from './jobs.ts';
-import { JobView } from './job-view.tsx';
+import { JobView } from '../jobs.tsx';
 
 /** What is done with many devices: under way, or ended a short time ago. */
 export function JobsPanel() {

@@ -1,13 +1,13 @@
 import { useState } from 'preact/hooks';
-import { stopJob, type JobEntry } from '../../../api/jobs.ts';
-import { Icon } from '../../../parts/icon.tsx';
-import { Problem } from '../../../parts/problem.tsx';
-import { Ago } from '../../../parts/status.tsx';
-import { formatNumber } from '../../../text/format.ts';
-import { count, t } from '../../../text/t.ts';
-import { Failures } from './failures.tsx';
-import { begin, dismiss, readJobs } from './jobs.ts';
-import { sayJob } from './say-job.ts';
+import { type JobEntry, stopJob } from '../../api/jobs.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Problem } from '../../parts/problem.tsx';
+import { Ago } from '../../parts/status.tsx';
+import { formatNumber } from '../../text/format.ts';
+import { count, t } from '../../text/t.ts';
+import { Failures } from './jobs/failures.tsx';
+import { begin, dismiss, readJobs } from './jobs/jobs.ts';
+import { sayJob } from './jobs/say-job.ts';
 
 /** What takes it back; of removing and of ending mutes nothing does. */
 const opposites = { label: 'unlabel', unlabel: 'label', mute: 'unmute' } as const;

@@ -1,5 +1,5 @@
 import type { EventView } from '../../../api/types.ts';
-import type { CurrentProfile } from '../tab-props.ts';
+import type { CurrentProfile } from '../tab.ts';
 import type { Span } from './span.ts';
 
 /** A part of a strip. `tone`: which of the strip's colours; the text says the same. */

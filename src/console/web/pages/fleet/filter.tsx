@@ -3,7 +3,7 @@ import { here, queryOf } from '../../app/router.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { formatNumber } from '../../text/format.ts';
-import { t, type Key } from '../../text/t.ts';
+import { type Key, t } from '../../text/t.ts';
 
 type Counts = NonNullable<DeviceList['counts']>;
 type Chip = {
