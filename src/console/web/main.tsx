@@ -1,9 +1,9 @@
 import { render } from 'preact';
 import { App } from './app/app.tsx';
 import { openSession } from './app/session.ts';
-import { startTitle } from './app/title.ts';
+import { startTitle } from './app/shell.tsx';
 import { startStream } from './app/stream.ts';
-import { applyTheme, registerColors } from './app/theme.ts';
+import { applyTheme, registerColors } from './app/preferences.tsx';
 
 registerColors();
 applyTheme();

@@ -1,11 +1,14 @@
 import { expect, test } from 'vitest';
-import { clusters } from '../../../src/console/web/pages/device/chart/clusters.ts';
-import { alonePlaces, toColumns } from '../../../src/console/web/pages/device/chart/columns.ts';
-import { toCsv } from '../../../src/console/web/pages/device/chart/csv.ts';
-import { inView } from '../../../src/console/web/pages/device/chart/in-view.ts';
-import { kindOf } from '../../../src/console/web/pages/device/chart/kind.ts';
-import { statesOf } from '../../../src/console/web/pages/device/chart/points.ts';
-import type { Point } from '../../../src/console/web/pages/device/chart/point.ts';
+import {
+  alonePlaces,
+  clusters,
+  inView,
+  kindOf,
+  type Point,
+  statesOf,
+  toColumns,
+  toCsv,
+} from '../../../src/console/web/pages/device/chart/points.ts';
 
 const point = (ts: number, val: number, to = val): Point => ({
   ts,

@@ -1,11 +1,22 @@
-import { call, type Answer } from './request.ts';
+import { now } from '../app/now.ts';
+import type { StreamMessage } from '../app/stream.ts';
+import { type Answer, call } from './request.ts';
 import type {
   Configuration,
   DescribedDevice,
   Description,
+  DeviceAction,
   DeviceList,
+  Job,
+  JobList,
+  LabelList,
+  NotificationOutcome,
+  OneDevice,
+  RefusedLoginList,
   Registration,
   RejectionList,
+  RemovedLoginList,
+  Sense,
 } from './types.ts';
 
 export type ListedDevice = DeviceList['devices'][number];
@@ -57,3 +68,93 @@ export const muteDevice = (uuid: string, body: { untilTs: number; reason?: strin
   call('PUT', `/v2/devices/${uuid}/mute`, { body });
 
 export const unmuteDevice = (uuid: string) => call('DELETE', `/v2/devices/${uuid}/mute`);
+
+export type RefusedLogin = RefusedLoginList['refusedLogins'][number];
+/** What a device needs to connect. */
+export type Access = Pick<
+  Registration,
+  'protocol' | 'host' | 'port' | 'deviceAuthUuid' | 'deviceAuthToken'
+>;
+
+export const getDevice = async (uuid: string, signal?: AbortSignal): Promise<OneDevice> =>
+  (await call<OneDevice>('GET', `/v2/devices/${uuid}`, { signal })).body;
+
+export const listRefusedLogins = async (uuid: string, signal?: AbortSignal) =>
+  (await call<RefusedLoginList>('GET', `/v2/devices/${uuid}/refused-logins`, { signal })).body
+    .refusedLogins;
+
+export type RemovedLogin = RemovedLoginList['refusedLogins'][number];
+
+/** Of devices that were removed, the newest first. */
+export const listRemovedLogins = async (signal?: AbortSignal): Promise<RemovedLogin[]> => {
+  const path = '/v2/devices/removed/refused-logins';
+  const query = { limit: 100 };
+  return (await call<RemovedLoginList>('GET', path, { query, signal })).body.refusedLogins;
+};
+
+export const listNotifications = (
+  uuid: string,
+  cursor: string,
+  signal?: AbortSignal,
+): Promise<Answer<{ notifications: NotificationOutcome[] }>> =>
+  call('GET', `/v2/devices/${uuid}/notifications`, { query: { limit: 20, cursor }, signal });
+
+export const rotateToken = async (uuid: string, body: { revoke: boolean }): Promise<string> =>
+  (await call<{ deviceAuthToken: string }>('POST', `/v2/devices/${uuid}/token`, { body })).body
+    .deviceAuthToken;
+
+export const saveConfiguration = (uuid: string, body: Configuration) =>
+  call('PUT', `/v2/devices/${uuid}/configuration`, { body });
+
+export const saveLabels = (uuid: string, labels: string[]) =>
+  call('PUT', `/v2/devices/${uuid}/labels`, { body: { labels } });
+
+export const removeDevice = (uuid: string) => call('DELETE', `/v2/devices/${uuid}`);
+
+type Live = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs'>;
+
+/** A value that comes moves when its device was seen; not for each one. */
+const seenEveryMs = 10_000;
+
+/** What is told of devices changes in what is known of them; the same object where it is nothing. */
+export function hear<D extends ListedDevice>(device: D, message: StreamMessage): D {
+  const change = changeOf(device, message);
+  return change ? { ...device, ...change } : device;
+}
+
+function changeOf(device: ListedDevice, message: StreamMessage): Partial<Live> | null {
+  if (message.kind === 'presence') {
+    const told = message.devices.findLast(({ deviceAuthUuid }) => deviceAuthUuid === device.uuid);
+    if (!told) return null;
+    const { presence, lastSeenTs } = told;
+    return { presence, connected: presence === 'online', lastSeenTs };
+  }
+  if (message.kind !== 'values' || now() - (device.lastSeenTs ?? 0) < seenEveryMs) return null;
+  const hasSent = message.values.some(({ deviceAuthUuid }) => deviceAuthUuid === device.uuid);
+  return hasSent ? { lastSeenTs: now() } : null;
+}
+
+export type JobEntry = JobList['jobs'][number];
+
+/** Begins to do something with many devices; the service goes on with it whatever becomes of this page. */
+export const startAction = async (body: DeviceAction): Promise<string> =>
+  (await call<{ jobId: string }>('POST', '/v2/devices/actions', { body })).body.jobId;
+
+export const listJobs = async (signal?: AbortSignal): Promise<JobEntry[]> =>
+  (await call<JobList>('GET', '/v2/jobs', { signal })).body.jobs;
+
+export const getJob = async (jobId: string, signal?: AbortSignal): Promise<Job> =>
+  (await call<Job>('GET', `/v2/jobs/${jobId}`, { signal })).body;
+
+export const stopJob = (jobId: string) => call('DELETE', `/v2/jobs/${jobId}`);
+
+export const listLabels = async (signal?: AbortSignal): Promise<LabelList['labels']> =>
+  (await call<LabelList>('GET', '/v2/devices/labels', { signal })).body.labels;
+
+/** A device's senses, by sId. */
+export function sensesOf({ module }: Pick<Configuration, 'module'>): Map<string, Sense> {
+  const senses = module.flatMap(({ senses }) => senses);
+  return new Map(senses.map((sense) => [sense.sId, sense]));
+}
+
+export const nameOfSense = (sId: string, sense: Sense | undefined): string => sense?.name ?? sId;

@@ -1,5 +1,5 @@
-import { call, callLines, type Answer } from './request.ts';
-import type { EventView } from './types.ts';
+import { type Answer, call, callLines } from './request.ts';
+import type { EventView, ListedAlarm, Purpose } from './types.ts';
 
 export const listEvents = (
   uuid: string,
@@ -32,3 +32,34 @@ export async function lastMoveBefore(
   const { body } = await call<{ events: EventView[] }>('GET', path, { query, signal });
   return body.events[0] ?? null;
 }
+
+export type AlarmFilter = {
+  state?: string;
+  device?: string;
+  label?: string;
+  cursor?: string;
+  limit: number;
+};
+export type AlarmPage = { alarms: ListedAlarm[] };
+
+/** The newest first. What is empty filters nothing. */
+export const listAlarms = (
+  { state, device, label, cursor, limit }: AlarmFilter,
+  signal?: AbortSignal,
+): Promise<Answer<AlarmPage>> =>
+  call('GET', '/v2/alarms', { query: { state, device, label, cursor, limit }, signal });
+
+const act = (alarmId: number, what: string, method: 'POST' | 'DELETE' = 'POST', body?: unknown) =>
+  call(method, `/v2/alarms/${alarmId}/${what}`, body === undefined ? {} : { body });
+
+export const acknowledgeAlarm = (alarmId: number) => act(alarmId, 'acknowledge');
+export const closeAlarm = (alarmId: number) => act(alarmId, 'close');
+export const unsnoozeAlarm = (alarmId: number) => act(alarmId, 'snooze', 'DELETE');
+export const snoozeAlarm = (alarmId: number, body: { untilTs: number; reason?: string }) =>
+  act(alarmId, 'snooze', 'POST', body);
+
+/** Installs it as all of the device's profile. */
+export const installPurpose = (uuid: string, purpose: Purpose) =>
+  call('POST', '/v2/devices/profile', {
+    body: { deviceAuthUuids: [uuid], purposes: [purpose] },
+  });

@@ -1,9 +1,7 @@
 import { useEffect } from 'preact/hooks';
-import { awaySince, onStream } from '../app/stream.ts';
-import { useWatched } from '../app/watched.ts';
+import { awaySince, type LiveValue, onStream, useWatched } from '../app/stream.ts';
 import { call } from './request.ts';
 import { reload, revise, useKnown, useQuery, type Query } from './cache.ts';
-import type { LiveValue } from './stream.ts';
 import type { BucketView, LatestView, MeasurementView } from './types.ts';
 
 async function listLatest(uuids: readonly string[], signal?: AbortSignal): Promise<LatestView[]> {

@@ -1,8 +1,7 @@
 import type { ComponentChildren, ComponentType } from 'preact';
 import { useEffect, useState } from 'preact/hooks';
 import { Link } from '../parts/link.tsx';
-import { Empty, Skeleton } from '../parts/panel.tsx';
-import { Problem } from '../parts/problem.tsx';
+import { Empty, Problem, Skeleton } from '../parts/panel.tsx';
 import { AlarmsPage } from '../pages/alarms/alarms-page.tsx';
 import { FleetPage } from '../pages/fleet/fleet-page.tsx';
 import { SignInPage } from '../pages/sign-in/sign-in-page.tsx';

@@ -1,6 +1,6 @@
-import { languages, language, t, type Language } from '../text/t.ts';
+import { signal } from '@preact/signals';
+import { language, type Language, languages, t } from '../text/t.ts';
 import { chooseLanguage } from './session.ts';
-import { chooseTheme, theme, type Theme } from './theme.ts';
 
 const themes: Theme[] = ['system', 'light', 'dark'];
 const names: Record<Language, string> = { en: 'English', de: 'Deutsch' };
@@ -37,4 +37,52 @@ export function Preferences() {
       </label>
     </div>
   );
+}
+
+export type Theme = 'system' | 'light' | 'dark';
+
+const key = 'sensorium-theme';
+
+/** The colours of tokens.css. */
+const colors = (
+  'bg panel hover ink muted border line shade accent accent-soft on-accent ok ' +
+  'ok-soft bad bad-soft warn warn-soft series-1 series-1-band'
+).split(' ');
+
+/** What a person chose here; nothing else is kept in the browser. */
+export const theme = signal<Theme>(readTheme());
+
+/** As colours, not as text: a script that asks for one is given that of light or of dark. */
+export function registerColors(): void {
+  for (const name of colors)
+    CSS.registerProperty({
+      name: `--${name}`,
+      syntax: '<color>',
+      inherits: true,
+      initialValue: 'transparent',
+    });
+}
+
+export function applyTheme(): void {
+  const { value } = theme;
+  if (value === 'system') delete document.documentElement.dataset['theme'];
+  else document.documentElement.dataset['theme'] = value;
+}
+
+export function chooseTheme(value: Theme): void {
+  theme.value = value;
+  // A browser may refuse storage: then it lasts as long as the page.
+  try {
+    localStorage.setItem(key, value);
+  } catch {}
+  applyTheme();
+}
+
+function readTheme(): Theme {
+  try {
+    const kept = localStorage.getItem(key);
+    return kept === 'light' || kept === 'dark' ? kept : 'system';
+  } catch {
+    return 'system';
+  }
 }

@@ -1,8 +1,15 @@
 import { effect, signal } from '@preact/signals';
 import { forgetAll } from '../api/cache.ts';
 import { watchUnauthenticated } from '../api/request.ts';
-import { endSession, getSession, register, signIn, updateAccount } from '../api/session.ts';
-import type { Credentials, SessionAccount } from '../api/session.ts';
+import {
+  type Credentials,
+  endSession,
+  getSession,
+  register,
+  type SessionAccount,
+  signIn,
+  updateAccount,
+} from '../api/account.ts';
 import type { SessionView } from '../api/types.ts';
 import { language, type Language } from '../text/t.ts';
 import { navigate } from './router.ts';

@@ -1,17 +1,17 @@
+import { effect, signal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
-import { count, t } from '../text/t.ts';
-import { formatTime } from '../text/format.ts';
+import { Dialog } from '../parts/dialog.tsx';
 import { Icon, type IconName } from '../parts/icon.tsx';
 import { Link } from '../parts/link.tsx';
-import { Toast } from '../parts/toast.tsx';
-import { Foot } from './foot.tsx';
-import { Help } from './help.tsx';
-import { startKeyboard } from './keyboard.ts';
-import { openAlarms } from './open-alarms.ts';
+import { Toast } from '../parts/panel.tsx';
+import { formatTime } from '../text/format.ts';
+import { count, plain, t } from '../text/t.ts';
+import { allowShortcuts, goKeys, hasShortcuts, isHelpOpen, startKeyboard } from './keyboard.ts';
+import { Preferences } from './preferences.tsx';
 import { here, pieces } from './router.ts';
-import { awaySince } from './stream.ts';
-import { shownCount } from './title.ts';
+import { accountOf, leave } from './session.ts';
+import { awaySince, openAlarms } from './stream.ts';
 
 type Place = {
   to: string;
@@ -102,4 +102,137 @@ function OpenCount() {
       <span class="hidden">{count('nav.openAlarms', number)}</span>
     </span>
   );
+}
+
+/** Who is signed in, and what is the same on every page. */
+export function Foot() {
+  const menu = useClosing();
+  return (
+    <details class="foot" ref={menu}>
+      <summary class="place">
+        <Icon name="more" />
+        <span class="hidden">{t('nav.menu')} </span>
+        <span class="foot-email">{accountOf()?.email ?? ''}</span>
+      </summary>
+      <div class="foot-menu">
+        <Preferences />
+        <a class="place" href="/docs">
+          <Icon name="book" />
+          <span>{t('nav.docs')}</span>
+        </a>
+        <button type="button" class="place place-keys" onClick={() => (isHelpOpen.value = true)}>
+          <Icon name="keyboard" />
+          <span>{t('keys.title')}</span>
+        </button>
+        <button type="button" class="place" onClick={() => void leave()}>
+          <Icon name="leave" />
+          <span>{t('nav.signOut')}</span>
+        </button>
+      </div>
+    </details>
+  );
+}
+
+/** A menu closes by Escape, by a click beside it, and when the page changes. */
+function useClosing() {
+  const menu = useRef<HTMLDetailsElement>(null);
+  const { path } = here.value;
+  useEffect(() => {
+    const close = () => menu.current?.removeAttribute('open');
+    close();
+    const press = ({ key }: KeyboardEvent) => {
+      if (key !== 'Escape' || !menu.current?.open) return;
+      close();
+      menu.current.querySelector('summary')?.focus();
+    };
+    const click = ({ target }: Event) => {
+      if (!(target instanceof Node) || !menu.current?.contains(target)) close();
+    };
+    addEventListener('keydown', press);
+    addEventListener('pointerdown', click);
+    return () => {
+      removeEventListener('keydown', press);
+      removeEventListener('pointerdown', click);
+    };
+  }, [path]);
+  return menu;
+}
+
+/** Which keys do what, and whether they do. */
+export function Help() {
+  if (!isHelpOpen.value) return null;
+  const close = () => (isHelpOpen.value = false);
+  const rows = [
+    { keys: ['/'], text: t('keys.search') },
+    ...goKeys.map(({ key, label }) => ({ keys: ['g', key], text: t(label) })),
+    { keys: ['?'], text: t('keys.help') },
+  ];
+  return (
+    <Dialog title={t('keys.title')} onClose={close}>
+      <dl class="keys">
+        {rows.map(({ keys, text }) => (
+          <div key={text}>
+            <dt>
+              {keys.map((key) => (
+                <kbd key={key}>{key}</kbd>
+              ))}
+            </dt>
+            <dd>{text}</dd>
+          </div>
+        ))}
+      </dl>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={hasShortcuts.value}
+          onChange={({ currentTarget }) => allowShortcuts(currentTarget.checked)}
+        />
+        <span>{t('keys.allow')}</span>
+      </label>
+      <div class="dialog-buttons">
+        <button type="button" class="button" onClick={close}>
+          {t('common.close')}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
+
+const subject = signal('');
+
+/** How the number of open alarms is shown: no more than a hundred are listed. */
+export const shownCount = (number: number): string => (number > 99 ? '99+' : String(number));
+
+/** The open alarms are in the title and in the icon, also of a tab that nobody looks at. */
+export function startTitle(): void {
+  // Each page says in its heading what it is about: the window's title follows it.
+  new MutationObserver(() => {
+    subject.value = document.querySelector('h1')?.textContent ?? '';
+  }).observe(document.body, { subtree: true, childList: true, characterData: true });
+  effect(() => {
+    const name = t('app.name');
+    const page = subject.value === '' ? name : `${plain(subject.value).slice(0, 80)} · ${name}`;
+    const number = openAlarms.value;
+    document.title = number > 0 ? `(${shownCount(number)}) ${page}` : page;
+  });
+  effect(() => {
+    const icon = document.querySelector<HTMLLinkElement>('link[rel=icon]');
+    if (icon) icon.href = iconWith(openAlarms.value);
+  });
+}
+
+/** A drawing as a data address, which the page's policy allows for images alone. */
+function iconWith(number: number): string {
+  const mark =
+    number === 0
+      ? ''
+      : '<circle cx="21" cy="21" r="11" fill="#b3261e" stroke="#fff" stroke-width="1.5"/>' +
+        '<text x="21" y="25.5" text-anchor="middle" font-family="sans-serif" font-weight="700" ' +
+        `font-size="${number > 9 ? 11 : 14}" fill="#fff">${number > 99 ? '99' : number}</text>`;
+  const drawing =
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32">' +
+    '<rect width="32" height="32" rx="8" fill="#1558d6"/>' +
+    '<path d="M7 17h4l3-8 5 15 3-7h3" fill="none" stroke="#fff" stroke-width="2.6" ' +
+    `stroke-linecap="round" stroke-linejoin="round"/>${mark}</svg>`;
+  return `data:image/svg+xml,${encodeURIComponent(drawing)}`;
 }

@@ -1,12 +1,12 @@
-import { effect, signal } from '@preact/signals';
+import { computed, effect, signal } from '@preact/signals';
+import { useEffect } from 'preact/hooks';
 import { reload } from '../api/cache.ts';
-import { ApiError } from '../api/request.ts';
-import { openStream, type LivePresence, type LiveValue } from '../api/stream.ts';
-import type { EventView, ListedAlarm } from '../api/types.ts';
+import { listAlarms } from '../api/events.ts';
+import { ApiError, call } from '../api/request.ts';
+import type { EventView, LatestView, ListedAlarm, StreamedDevice } from '../api/types.ts';
 import { now } from './now.ts';
 import { accountOf } from './session.ts';
-import { createBatch } from './batch.ts';
-import { watchedDevices } from './watched.ts';
+import { createBatch, throttle } from './throttle.ts';
 
 /** Since when nothing live arrives, ms; null while the stream is there. */
 export const awaySince = signal<number | null>(null);
@@ -139,3 +139,93 @@ function start(): void {
   hasStarted = true;
   tell({ kind: 'started' });
 }
+
+/** As many as one stream can name. */
+const most = 500;
+/** A page that goes and the one that comes make one change. */
+const settleMs = 50;
+
+const users = new Map<symbol, readonly string[]>();
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Devices whose values are on the screen, sorted. */
+export const watchedDevices = signal<readonly string[]>([]);
+
+function settle(): void {
+  clearTimeout(timer);
+  timer = setTimeout(() => {
+    const next = [...new Set([...users.values()].flat())].sort().slice(0, most);
+    if (next.join() !== watchedDevices.peek().join()) watchedDevices.value = next;
+  }, settleMs);
+}
+
+/** Has the stream carry the values of these devices while the component is there. */
+export function useWatched(uuids: readonly string[]): void {
+  useEffect(() => {
+    const user = Symbol('watching');
+    users.set(user, uuids);
+    settle();
+    return () => {
+      users.delete(user);
+      settle();
+    };
+  }, [uuids.join()]);
+}
+
+/** A value as it is streamed. */
+export type LiveValue = Pick<LatestView, 'deviceAuthUuid' | 'sId' | 'val' | 'ts'>;
+
+/** A device that connected or left, as it stands now. */
+export type LivePresence = StreamedDevice;
+
+export type StreamAsk = {
+  /** Whose values are carried; the rest is of all devices. */
+  devices: readonly string[];
+  /** Where another stream was; empty: from now on. */
+  lastEventId: string;
+};
+
+/** Values of a sense in a second: more than anybody sees. */
+const maxHz = 2;
+
+/** Events, alarms, who is there, and values over one connection. EventSource can send no header, so an address is made first. */
+export async function openStream({ devices, lastEventId }: StreamAsk): Promise<EventSource> {
+  const values = devices.length > 0;
+  const { url } = (
+    await call<{ url: string }>('POST', '/v2/streams', {
+      body: {
+        kinds: ['events', 'alarms', 'devices', ...(values ? ['measurements'] : [])],
+        filters: values ? { measurementDevices: devices, maxHz } : {},
+        ...(lastEventId === '' ? {} : { lastEventId }),
+      },
+    })
+  ).body;
+  return new EventSource(url);
+}
+
+/** The newest open alarms, at most 100. */
+export const openList = signal<ListedAlarm[]>([]);
+
+export const openAlarms = computed(() => openList.value.length);
+
+/** Reads them again: what a person did is seen at once, whatever the stream does. */
+export async function readOpenAlarms(): Promise<void> {
+  const uuid = accountOf()?.accountAuthUuid;
+  // The page that shows alarms says what went wrong.
+  const answer = await listAlarms({ state: 'open', limit: 100 }).catch(() => null);
+  // Of somebody who has left meanwhile nothing is kept.
+  if (answer && accountOf()?.accountAuthUuid === uuid) openList.value = answer.body.alarms;
+}
+
+/** A broken fleet changes many alarms at once: they are not read for each. */
+const readSoon = throttle(() => void readOpenAlarms(), 1_000);
+
+effect(() => {
+  const uuid = accountOf()?.accountAuthUuid;
+  openList.value = [];
+  if (uuid === undefined) return undefined;
+  void readOpenAlarms();
+  return onStream(({ kind }) => {
+    if (kind === 'alarm' || kind === 'started') readSoon();
+  });
+});

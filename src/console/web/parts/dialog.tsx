@@ -1,5 +1,7 @@
 import type { ComponentChildren } from 'preact';
-import { useId, useLayoutEffect, useRef } from 'preact/hooks';
+import { useId, useLayoutEffect, useRef, useState } from 'preact/hooks';
+import { t } from '../text/t.ts';
+import { Problem } from './panel.tsx';
 
 /** The browser's own dialog: it holds the focus, and Escape closes it. */
 export function Dialog({
@@ -36,5 +38,51 @@ export function Dialog({
       <h2 id={id}>{title}</h2>
       {children}
     </dialog>
+  );
+}
+
+type ConfirmProps = {
+  title: string;
+  /** What the button says: what is done, not "yes". */
+  action: string;
+  children?: ComponentChildren;
+  onCancel: () => void;
+  /** Closes the dialog itself where it went well. */
+  onConfirm: () => Promise<void>;
+};
+
+/** Asks before something is done that cannot be undone; an error stays in the dialog. */
+export function Confirm({ title, action, children, onCancel, onConfirm }: ConfirmProps) {
+  const [isBusy, setIsBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const run = async () => {
+    setIsBusy(true);
+    try {
+      await onConfirm();
+    } catch (thrown) {
+      setError(thrown);
+      setIsBusy(false);
+    }
+  };
+  return (
+    <Dialog title={title} onClose={onCancel}>
+      <div class="form">
+        {children}
+        <Problem error={error} />
+        <div class="dialog-buttons">
+          <button type="button" class="button" onClick={onCancel}>
+            {t('common.cancel')}
+          </button>
+          <button
+            type="button"
+            class="button button-danger"
+            disabled={isBusy}
+            onClick={() => void run()}
+          >
+            {action}
+          </button>
+        </div>
+      </div>
+    </Dialog>
   );
 }

@@ -1,8 +1,12 @@
-import type { ComponentChildren } from 'preact';
-import { t } from '../text/t.ts';
+import { signal } from '@preact/signals';
+import type { ComponentChildren, ComponentType } from 'preact';
+import { useEffect, useState } from 'preact/hooks';
 import type { Query } from '../api/cache.ts';
+import { ApiError } from '../api/request.ts';
+import { formatNumber } from '../text/format.ts';
+import { sayProblem } from '../text/said-by-service.ts';
+import { t, tryText } from '../text/t.ts';
 import { Icon, type IconName } from './icon.tsx';
-import { Problem } from './problem.tsx';
 
 /** What is shown of a question: its last answer, an error above it, or a skeleton after 200 ms. */
 export function Answered<T>({
@@ -57,4 +61,95 @@ export function Empty({
       {children}
     </div>
   );
+}
+
+/** What went wrong, in words for people. */
+export function describeProblem(error: unknown): string {
+  if (!(error instanceof ApiError)) return t('problem.unreachable');
+  const { code, message: text, exceeded, problems } = error;
+  if (exceeded !== null) return describeExceeded(exceeded);
+  const parts = problems.map(({ path, message }) => `${path} ${message}`.trim());
+  return [sayProblem({ code, text }) || t('problem.title'), ...parts].join(' ');
+}
+
+function describeExceeded({ quota, limit, used }: NonNullable<ApiError['exceeded']>): string {
+  const of = { used: formatNumber(used), limit: formatNumber(limit) };
+  return t('problem.exceeded', { ...of, what: tryText(`quota.${quota}`, quota) });
+}
+
+/** Seconds until it may be tried again; counts down to 0. */
+export function useRetryAfter(error: unknown): number {
+  const after = error instanceof ApiError ? (error.retryAfterSeconds ?? 0) : 0;
+  const [left, setLeft] = useState(after);
+  useEffect(() => {
+    setLeft(after);
+    if (after <= 0) return undefined;
+    const timer = setInterval(() => setLeft((before) => Math.max(0, before - 1)), 1_000);
+    return () => clearInterval(timer);
+  }, [error]);
+  return left;
+}
+
+/** An error where it belongs: in the panel that failed. */
+export function Problem({ error, retry }: { error: unknown; retry?: () => void }) {
+  const left = useRetryAfter(error);
+  if (error === undefined || error === null) return null;
+  const id = error instanceof ApiError ? error.requestId : '';
+  return (
+    <div class="problem" role="alert">
+      <Icon name="warn" />
+      <div class="problem-text">
+        <p>{describeProblem(error)}</p>
+        {id !== '' && <p class="fine">{t('problem.request', { id })}</p>}
+        {left > 0 && <p class="fine">{t('problem.wait', { seconds: left })}</p>}
+      </div>
+      {retry && (
+        <button type="button" class="button" disabled={left > 0} onClick={retry}>
+          {t('common.retry')}
+        </button>
+      )}
+    </div>
+  );
+}
+
+const said = signal('');
+let timer: ReturnType<typeof setTimeout> | undefined;
+
+/** Says shortly what was done. */
+export function say(text: string): void {
+  said.value = text;
+  clearTimeout(timer);
+  timer = setTimeout(() => (said.value = ''), 5_000);
+}
+
+export function Toast() {
+  return (
+    <div class="toast" role="status" aria-live="polite">
+      {said.value !== '' && <p>{said.value}</p>}
+    </div>
+  );
+}
+
+/** A part of a page whose script is loaded when it is first shown. */
+export function lazyPart<P extends object>(load: () => Promise<ComponentType<P>>) {
+  let loaded: ComponentType<P> | undefined;
+  return function LazyPart(props: P) {
+    const [error, setError] = useState<unknown>(null);
+    const [, setIsLoaded] = useState(loaded !== undefined);
+    useEffect(() => {
+      load().then((part) => {
+        loaded = part;
+        setIsLoaded(true);
+      }, setError);
+    }, []);
+    if (loaded) {
+      const Part = loaded;
+      return <Part {...props} />;
+    }
+    return error === null ? (
+      <Skeleton lines={3} />
+    ) : (
+      <Problem error={error} retry={() => location.reload()} />
+    );
+  };
 }

@@ -1,7 +1,8 @@
 import type { ListedDevice } from '../api/devices.ts';
-import { formatAgo, formatFullTime, formatTime } from '../text/format.ts';
+import { formatAgo, formatFullTime, formatNumber, formatTime } from '../text/format.ts';
 import { t } from '../text/t.ts';
 import { Icon } from './icon.tsx';
+import { Link } from './link.tsx';
 
 type Seen = Pick<ListedDevice, 'connected' | 'presence' | 'lastSeenTs' | 'transport'>;
 
@@ -59,5 +60,21 @@ export function Ago({ ts }: { ts: number | null }) {
     <span class="time" title={full}>
       {formatAgo(ts)}
     </span>
+  );
+}
+
+export type Chip = { label: string; to: string; isOn: boolean; count?: number | undefined };
+
+/** Filters as links: each is in the URL. */
+export function Chips({ label, chips }: { label: string; chips: Chip[] }) {
+  return (
+    <nav class="chips" aria-label={label}>
+      {chips.map(({ label, to, isOn, count }) => (
+        <Link key={label} to={to} class="chip" aria-current={isOn ? 'true' : undefined}>
+          {label}
+          {count !== undefined && <span class="chip-count">{formatNumber(count)}</span>}
+        </Link>
+      ))}
+    </nav>
   );
 }

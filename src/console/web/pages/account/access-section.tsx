@@ -2,10 +2,18 @@ import { useState } from 'preact/hooks';
 import { changeEmail, changePassword } from '../../api/account.ts';
 import type { ApiError } from '../../api/request.ts';
 import { accountOf, enter, session } from '../../app/session.ts';
-import { emailInput, Field, Form, Submit } from '../../parts/form.tsx';
-import { PasswordField } from '../../parts/password-field.tsx';
-import { say } from '../../parts/toast.tsx';
-import { isWrong, textOf, useForm, type Refusal } from '../../parts/use-form.ts';
+import {
+  emailInput,
+  Field,
+  Form,
+  isWrong,
+  PasswordField,
+  type Refusal,
+  Submit,
+  textOf,
+  useForm,
+} from '../../parts/form.tsx';
+import { say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 
 /** What the account is signed in to with. */

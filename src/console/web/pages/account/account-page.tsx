@@ -1,17 +1,15 @@
 import type { ComponentType } from 'preact';
 import { useEffect, useRef } from 'preact/hooks';
 import { accountOf } from '../../app/session.ts';
-import { Icon } from '../../parts/icon.tsx';
+import { Icon, type IconName } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Empty } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import { AccessSection } from './access-section.tsx';
 import { AuditSection } from './audit-section.tsx';
 import { ContactsSection } from './contacts-section.tsx';
-import { DeleteSection } from './delete-section.tsx';
 import { KeysSection } from './keys-section.tsx';
-import { ProfileSection } from './profile-section.tsx';
-import { icons, sections, type Section } from './sections.ts';
+import { DeleteSection, ProfileSection } from './profile-section.tsx';
 import { SessionsSection } from './sessions-section.tsx';
 import { UsageSection } from './usage-section.tsx';
 
@@ -78,3 +76,27 @@ export function AccountPage({ uuid: name }: { uuid: string }) {
     </div>
   );
 }
+
+/** The parts of the account page, by their place in the URL: /console/account/contacts. */
+export const sections = [
+  'profile',
+  'contacts',
+  'access',
+  'sessions',
+  'keys',
+  'usage',
+  'audit',
+  'delete',
+] as const;
+export type Section = (typeof sections)[number];
+
+export const icons: Record<Section, IconName> = {
+  profile: 'person',
+  contacts: 'alarm',
+  access: 'lock',
+  sessions: 'devices',
+  keys: 'key',
+  usage: 'gauge',
+  audit: 'list',
+  delete: 'bin',
+};

@@ -6,8 +6,8 @@ import { Link } from '../../parts/link.tsx';
 import { Answered, Empty } from '../../parts/panel.tsx';
 import { formatFullTime } from '../../text/format.ts';
 import { count, t, tryText } from '../../text/t.ts';
-import { Pager } from '../fleet/pager.tsx';
-import { nameOfProgram } from './name-of-program.ts';
+import { Pager } from '../fleet/fleet-page.tsx';
+import { nameOfProgram } from './sessions-section.tsx';
 
 const groups = {
   all: '',

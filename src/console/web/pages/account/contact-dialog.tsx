@@ -2,11 +2,9 @@ import { useState } from 'preact/hooks';
 import type { ApiError } from '../../api/request.ts';
 import { accountOf } from '../../app/session.ts';
 import { Dialog } from '../../parts/dialog.tsx';
-import { Field, Form, Submit } from '../../parts/form.tsx';
-import { isWrong, textOf, useForm, type Refusal } from '../../parts/use-form.ts';
+import { Field, Form, isWrong, type Refusal, Submit, textOf, useForm } from '../../parts/form.tsx';
 import { t } from '../../text/t.ts';
-import type { Entry } from './contact-lists.ts';
-import { delays, delayText } from './contact-row.tsx';
+import { delays, delayText, type Entry } from './contact-row.tsx';
 
 type DialogProps = {
   /** Null: a new one. */

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
+import type { Contacts, ContactsUpdate } from '../../api/types.ts';
 import { CopyText } from '../../parts/copy.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { t, type Key } from '../../text/t.ts';
-import type { Entry } from './contact-lists.ts';
-import { Outcome, type Trial } from './outcome.tsx';
+import { Ago } from '../../parts/status.tsx';
+import { type Key, t, tryText } from '../../text/t.ts';
 
 type RowProps = {
   entry: Entry;
@@ -85,4 +85,103 @@ function Secret({ secret }: { secret: string }) {
       {isShown && <CopyText text={secret} label={t('contacts.secret')} />}
     </div>
   );
+}
+
+/** A trial message to one contact; null: none was sent on this page. */
+export type Trial = { sentTs: number; type: 'test' | 'confirm'; heldBack: string | null } | null;
+
+/** How the last attempt to reach a contact ended, or how the trial goes on. */
+export function Outcome({
+  entry: { last, state: confirmation },
+  trial,
+}: {
+  entry: Entry;
+  trial: Trial;
+}) {
+  if (trial?.heldBack)
+    return <Line look="bad" text={t('contacts.heldBack', { why: whyOf(trial.heldBack) })} />;
+  const isOfTrial = trial !== null && last !== undefined && last.timestamp >= trial.sentTs;
+  if (trial !== null && !isOfTrial) return <Line look="busy" text={t('contacts.trying')} />;
+  if (last === undefined) {
+    const isAsked = confirmation === 'waiting';
+    return <p class="fine outcome">{t(isAsked ? 'contacts.linkQueued' : 'contacts.neverTold')}</p>;
+  }
+  const { state, reason = '', timestamp } = last;
+  if (state === 'sent')
+    return <Line look="ok" text={t(sentText(isOfTrial ? trial : null))} ts={timestamp} />;
+  const key = state === 'queued' ? 'contacts.again' : 'contacts.failed';
+  return <Line look="bad" text={t(key, { why: whyOf(reason) })} ts={timestamp} />;
+}
+
+function sentText(trial: Trial) {
+  if (trial === null) return 'contacts.lastSent';
+  return trial.type === 'confirm' ? 'contacts.linkSent' : 'contacts.trialSent';
+}
+
+const whyOf = (reason: string) => tryText(`reason.${reason}`, reason || t('reason.fault'));
+
+type LineProps = { look: 'ok' | 'bad' | 'busy'; text: string; ts?: number };
+
+function Line({ look, text, ts }: LineProps) {
+  return (
+    <p class={`outcome outcome-${look}`}>
+      {look !== 'busy' && <Icon name={look === 'ok' ? 'check' : 'warn'} />}
+      <span>
+        {text}
+        {ts !== undefined && (
+          <>
+            {' '}
+            <span class="muted">
+              <Ago ts={ts} />
+            </span>
+          </>
+        )}
+      </span>
+    </p>
+  );
+}
+
+type Last = NonNullable<Contacts['emails'][number]['last']>;
+
+/** One of the account's contacts, of whatever kind. */
+export type Entry = {
+  kind: 'email' | 'webhook';
+  /** An e-mail address, or a URL. */
+  address: string;
+  labels: string[];
+  afterMs: number;
+  whenOver: boolean;
+  /** A webhook needs no confirmation. */
+  state: 'confirmed' | 'waiting' | 'unsubscribed';
+  /** What a webhook's messages are signed with. */
+  secret?: string;
+  last?: Last | undefined;
+};
+
+export function entriesOf({ emails, webhooks }: Contacts): Entry[] {
+  return [
+    ...emails.map(({ confirmed, unsubscribed, ...rest }): Entry => {
+      const state = confirmed ? 'confirmed' : unsubscribed ? 'unsubscribed' : 'waiting';
+      return { ...rest, kind: 'email', state };
+    }),
+    ...webhooks.map(({ url, ...rest }): Entry => ({
+      ...rest,
+      kind: 'webhook',
+      address: url,
+      state: 'confirmed',
+    })),
+  ];
+}
+
+/** Both lists, as they are sent: with nothing that the service alone knows. */
+export function listsOf(entries: Entry[]): ContactsUpdate {
+  const of = (kind: Entry['kind']) => entries.filter((entry) => entry.kind === kind);
+  return {
+    emails: of('email').map(({ address, labels, afterMs, whenOver }) => {
+      return { address, labels, afterMs, whenOver };
+    }),
+    webhooks: of('webhook').map(({ address: url, labels, afterMs, whenOver }) => {
+      return { url, labels, afterMs, whenOver };
+    }),
+  };
 }

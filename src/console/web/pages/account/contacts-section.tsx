@@ -1,17 +1,14 @@
+import type { ComponentChildren } from 'preact';
 import { useState } from 'preact/hooks';
-import { getContacts, replaceContacts } from '../../api/account.ts';
-import { useQuery } from '../../api/cache.ts';
-import type { Contacts } from '../../api/types.ts';
-import { Confirm } from '../../parts/confirm.tsx';
+import { getContacts, removePushTokens, replaceContacts, tryContacts } from '../../api/account.ts';
+import { reload, useQuery } from '../../api/cache.ts';
+import type { Contacts, TrialAnswer } from '../../api/types.ts';
+import { Confirm } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Answered, Empty } from '../../parts/panel.tsx';
-import { say } from '../../parts/toast.tsx';
-import { t } from '../../text/t.ts';
-import { Channels } from './channels.tsx';
+import { Answered, Empty, Problem, say } from '../../parts/panel.tsx';
+import { count, t } from '../../text/t.ts';
 import { ContactDialog } from './contact-dialog.tsx';
-import { ContactRow } from './contact-row.tsx';
-import { entriesOf, listsOf, type Entry } from './contact-lists.ts';
-import { TrialPanel, useTrial } from './trial.tsx';
+import { ContactRow, entriesOf, type Entry, listsOf, type Trial } from './contact-row.tsx';
 
 /** Whom the account's messages go to, and whether they arrive. */
 export function ContactsSection() {
@@ -115,5 +112,123 @@ function List({ contacts, onEdit, onRemove, trial }: ListProps) {
         {add}
       </TrialPanel>
     </section>
+  );
+}
+
+export type TrialState = {
+  isWaiting: boolean;
+  error: unknown;
+  send: () => void;
+  of: (entry: Entry) => Trial;
+  hasArrived: (entries: Entry[]) => boolean;
+};
+
+/** A message to all contacts; what became of each is told as it happens. */
+export function useTrial(): TrialState {
+  const [answer, setAnswer] = useState<TrialAnswer | null>(null);
+  const [isWaiting, setIsWaiting] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const of = ({ address }: Entry): Trial => {
+    const found = answer?.messages.find((each) => (each.address ?? each.url) === address);
+    if (!found || !answer) return null;
+    const heldBack = found.state === 'held-back' ? (found.reason ?? 'fault') : null;
+    return { sentTs: answer.timestamp, type: found.type, heldBack };
+  };
+  const run = async () => {
+    setError(null);
+    setIsWaiting(true);
+    try {
+      setAnswer(await tryContacts());
+    } catch (thrown) {
+      setError(thrown);
+    }
+    setIsWaiting(false);
+    reload('account/contacts');
+  };
+  return {
+    isWaiting,
+    error,
+    of,
+    send: () => void run(),
+    hasArrived: (entries) =>
+      entries.every((entry) => {
+        const trial = of(entry);
+        return trial === null || trial.heldBack || (entry.last?.timestamp ?? 0) >= trial.sentTs;
+      }),
+  };
+}
+
+type PanelProps = { trial: TrialState; entries: Entry[]; children: ComponentChildren };
+
+/** The button that sends one, beside what else can be done with the list. */
+export function TrialPanel({ trial, entries, children }: PanelProps) {
+  return (
+    <div class="rows-foot">
+      <Problem error={trial.error} />
+      <div class="rows-buttons">
+        {children}
+        <button
+          type="button"
+          class="button"
+          disabled={trial.isWaiting || !trial.hasArrived(entries)}
+          onClick={trial.send}
+        >
+          {t('contacts.try')}
+        </button>
+      </div>
+    </div>
+  );
+}
+
+const names = ['email', 'webhook', 'push', 'sms'] as const;
+
+/** Which ways of telling somebody this installation has, and what the others need. */
+export function Channels({ contacts: { channels, pushTokens } }: { contacts: Contacts }) {
+  return (
+    <section class="panel" aria-labelledby="channels">
+      <h3 id="channels">{t('channels.title')}</h3>
+      <ul class="channels">
+        {names.map((name) => (
+          <li key={name}>
+            <span class={channels[name] ? 'tag tag-ok' : 'tag'}>
+              {t(channels[name] ? 'channels.on' : 'channels.off')}
+            </span>
+            <div>
+              <p>{t(`channels.${name}`)}</p>
+              <p class="fine">{t(`channels.${name}.${channels[name] ? 'on' : 'off'}`)}</p>
+              {name === 'push' && pushTokens > 0 && <Telephones number={pushTokens} />}
+            </div>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+/** Tokens are the apps' own: they can be removed here, together, and an app adds its own again. */
+function Telephones({ number }: { number: number }) {
+  const [isAsking, setIsAsking] = useState(false);
+  const remove = async () => {
+    await removePushTokens();
+    setIsAsking(false);
+    reload('account/contacts');
+    say(t('channels.telephonesGone'));
+  };
+  return (
+    <>
+      <button type="button" class="link" onClick={() => setIsAsking(true)}>
+        {count('channels.telephones', number)}
+      </button>
+      {isAsking && (
+        <Confirm
+          title={count('channels.telephones', number)}
+          action={t('contacts.remove')}
+          onCancel={() => setIsAsking(false)}
+          onConfirm={remove}
+        >
+          <p class="fine">{t('channels.telephonesHint')}</p>
+        </Confirm>
+      )}
+    </>
   );
 }

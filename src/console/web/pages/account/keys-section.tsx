@@ -1,18 +1,18 @@
 import { useState } from 'preact/hooks';
-import { listKeys, revokeKey } from '../../api/account.ts';
+import { listKeys, makeKey, revokeKey } from '../../api/account.ts';
 import { useQuery } from '../../api/cache.ts';
+import type { ApiError } from '../../api/request.ts';
 import type { ApiKey, MadeKey } from '../../api/types.ts';
-import { clock } from '../../app/now.ts';
-import { Confirm } from '../../parts/confirm.tsx';
+import { clock, now } from '../../app/now.ts';
 import { CopyText } from '../../parts/copy.tsx';
+import { Confirm, Dialog } from '../../parts/dialog.tsx';
+import { Field, Form, isWrong, type Refusal, Submit, textOf, useForm } from '../../parts/form.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Answered, Empty } from '../../parts/panel.tsx';
+import { Answered, Empty, say } from '../../parts/panel.tsx';
 import { Ago } from '../../parts/status.tsx';
-import { say } from '../../parts/toast.tsx';
 import { formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import { KeyDialog } from './key-dialog.tsx';
-import { scopeText } from './scopes.ts';
+import { labelsIn } from './contact-dialog.tsx';
 
 /** Keys for programs: made, shown once, and revoked. */
 export function KeysSection() {
@@ -144,3 +144,113 @@ function KeyRow({ entry, onRevoke }: { entry: ApiKey; onRevoke: () => void }) {
     </li>
   );
 }
+
+const dayMs = 86_400_000;
+const lives = [30, 90, 365, 0] as const;
+
+type DialogProps = { onClose: () => void; onMade: (key: MadeKey & { name: string }) => void };
+
+/** What a key may do, with which devices, and until when. */
+export function KeyDialog({ onClose, onMade }: DialogProps) {
+  const form = useForm(async (values) => {
+    const name = textOf(values, 'name').trim();
+    const days = Number(textOf(values, 'days'));
+    const made = await makeKey({
+      name,
+      scopes: values.getAll('scopes') as Scope[],
+      labels: labelsIn(textOf(values, 'labels')),
+      ...(days > 0 ? { expiresTs: now() + days * dayMs } : {}),
+    });
+    onMade({ ...made, name });
+  }, explain);
+  const wrongScopes = form.refusal?.field === 'scopes' ? form.refusal.text : '';
+  return (
+    <Dialog title={t('keys.make')} onClose={onClose}>
+      <Form form={form}>
+        <Field
+          form={form}
+          name="name"
+          label={t('keys.name')}
+          hint={t('keys.nameHint')}
+          input={{ required: true, maxLength: 200, autocomplete: 'off' }}
+        />
+        <fieldset
+          class="scopes"
+          aria-invalid={wrongScopes === '' ? undefined : 'true'}
+          tabIndex={-1}
+        >
+          <legend>{t('keys.scopes')}</legend>
+          {wrongScopes !== '' && (
+            <p class="field-wrong" role="alert">
+              {wrongScopes}
+            </p>
+          )}
+          {scopes.map((scope) => (
+            <label key={scope} class="check">
+              <input
+                type="checkbox"
+                name="scopes"
+                value={scope}
+                defaultChecked={scope === 'devices:read' || scope === 'data:read'}
+              />
+              <span>
+                {scopeText(scope)}
+                <span class="fine">{scopeHint(scope)}</span>
+              </span>
+            </label>
+          ))}
+        </fieldset>
+        <label class="field">
+          <span>{t('keys.life')}</span>
+          <select name="days">
+            {lives.map((days) => (
+              <option key={days} value={days} selected={days === 365}>
+                {t(`keys.days.${days}`)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <Field
+          form={form}
+          name="labels"
+          label={t('keys.labels')}
+          hint={t('keys.labelsHint')}
+          input={{ autocomplete: 'off' }}
+        />
+        <div class="dialog-buttons">
+          <button type="button" class="button" onClick={onClose}>
+            {t('common.cancel')}
+          </button>
+          <Submit form={form}>{t('keys.makeThis')}</Submit>
+        </div>
+      </Form>
+    </Dialog>
+  );
+}
+
+function explain(error: ApiError): Refusal | null {
+  if (isWrong(error, 'scopes')) return { field: 'scopes', text: t('keys.noScope') };
+  if (isWrong(error, 'labels')) return { field: 'labels', text: t('contacts.badLabels') };
+  if (isWrong(error, 'name')) return { field: 'name', text: t('keys.badName') };
+  return null;
+}
+
+export type Scope = ApiKey['scopes'][number];
+
+/** In the order in which they are offered. */
+export const scopes: Scope[] = [
+  'devices:read',
+  'data:read',
+  'alarms:read',
+  'purposes:read',
+  'devices:write',
+  'data:write',
+  'alarms:write',
+  'purposes:write',
+];
+
+const stem = (scope: Scope) => scope.replace(':', '.') as `${Area}.${'read' | 'write'}`;
+type Area = 'devices' | 'data' | 'alarms' | 'purposes';
+
+export const scopeText = (scope: Scope): string => t(`scope.${stem(scope)}`);
+export const scopeHint = (scope: Scope): string => t(`scope.${stem(scope)}.hint`);

@@ -4,14 +4,12 @@ import { useQuery } from '../../api/cache.ts';
 import { ApiError } from '../../api/request.ts';
 import type { ListedSession } from '../../api/types.ts';
 import { leave } from '../../app/session.ts';
-import { Confirm } from '../../parts/confirm.tsx';
+import { Confirm } from '../../parts/dialog.tsx';
 import { Icon } from '../../parts/icon.tsx';
-import { Answered } from '../../parts/panel.tsx';
+import { Answered, say } from '../../parts/panel.tsx';
 import { Ago } from '../../parts/status.tsx';
-import { say } from '../../parts/toast.tsx';
 import { formatTime } from '../../text/format.ts';
 import { count, t } from '../../text/t.ts';
-import { nameOfProgram } from './name-of-program.ts';
 
 /** Where the account is signed in; one can be ended, or all but this one. */
 export function SessionsSection() {
@@ -116,4 +114,34 @@ function SessionRow({ session, onEnd }: { session: ListedSession; onEnd: () => v
       </button>
     </li>
   );
+}
+
+// The first that fits: every browser calls itself by the names of others, too.
+const programs: [RegExp, string][] = [
+  [/Edg(e|A|iOS)?\//, 'Edge'],
+  [/OPR\/|Opera/, 'Opera'],
+  [/SamsungBrowser\//, 'Samsung Internet'],
+  [/Firefox\/|FxiOS\//, 'Firefox'],
+  [/(Headless)?Chrom(e|ium)\/|CriOS\//, 'Chrome'],
+  [/Safari\//, 'Safari'],
+];
+const systems: [RegExp, string][] = [
+  [/iPhone/, 'iPhone'],
+  [/iPad/, 'iPad'],
+  [/Android/, 'Android'],
+  [/Windows/, 'Windows'],
+  [/Mac OS X|Macintosh/, 'macOS'],
+  [/CrOS/, 'ChromeOS'],
+  [/Linux/, 'Linux'],
+];
+
+/** What a person calls the program that signed in: of a browser its name and where it runs. */
+export function nameOfProgram(userAgent: string | undefined): string {
+  if (userAgent === undefined) return t('account.unknownProgram');
+  const find = (list: [RegExp, string][]) => list.find(([sign]) => sign.test(userAgent))?.[1];
+  const program = find(programs);
+  const system = find(systems);
+  // A program says its own name first, such as curl/8.1.
+  if (program === undefined) return userAgent.split(/[\s/]/)[0] || t('account.unknownProgram');
+  return system === undefined ? program : t('account.programOn', { program, system });
 }

@@ -1,10 +1,10 @@
+import { generate } from 'lean-qr';
 import { Fragment } from 'preact';
-import { useState } from 'preact/hooks';
-import type { Access } from '../../api/device.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import type { Access } from '../../api/devices.ts';
 import { CopyText } from '../../parts/copy.tsx';
-import { Qr } from '../../parts/qr.tsx';
 import { t } from '../../text/t.ts';
-import { hintOf, isHttp, qrText, snippetsFor, targetOf, type SnippetName } from './snippets.ts';
+import { hintOf, isHttp, qrText, type SnippetName, snippetsFor, targetOf } from './snippets.ts';
 
 const hidden = '•'.repeat(12);
 
@@ -104,3 +104,18 @@ export function Snippets({ access, message, isShown }: SnippetsProps) {
 }
 
 type SnippetsProps = { access: Access; message: string; isShown: boolean };
+
+/** A text as a QR code, with the quiet zone that readers need. */
+export function Qr({ text, label }: { text: string; label: string }) {
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(() => {
+    if (canvas.current)
+      generate(text).toCanvas(canvas.current, { pad: 4, on: [0, 0, 0], off: [255, 255, 255] });
+  }, [text]);
+  return (
+    <figure>
+      <canvas ref={canvas} class="qr" aria-hidden="true" />
+      <figcaption class="fine">{label}</figcaption>
+    </figure>
+  );
+}

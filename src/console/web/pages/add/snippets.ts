@@ -1,4 +1,4 @@
-import type { Access } from '../../api/device.ts';
+import type { Access } from '../../api/devices.ts';
 
 /** A program, or a line for a shell, that sends a message as the device. */
 type Write = (access: Access, message: string) => string;

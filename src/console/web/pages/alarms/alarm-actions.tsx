@@ -1,14 +1,13 @@
 import { useState } from 'preact/hooks';
-import { acknowledgeAlarm, closeAlarm, snoozeAlarm, unsnoozeAlarm } from '../../api/alarms.ts';
-import { muteDevice, unmuteDevice } from '../../api/devices.ts';
 import { reload } from '../../api/cache.ts';
+import { muteDevice, unmuteDevice } from '../../api/devices.ts';
+import { acknowledgeAlarm, closeAlarm, snoozeAlarm, unsnoozeAlarm } from '../../api/events.ts';
 import type { ListedAlarm } from '../../api/types.ts';
-import { readOpenAlarms } from '../../app/open-alarms.ts';
-import { Problem } from '../../parts/problem.tsx';
-import { say } from '../../parts/toast.tsx';
+import { readOpenAlarms } from '../../app/stream.ts';
+import { Dialog } from '../../parts/dialog.tsx';
+import { type AskedQuiet, type Quiet, QuietFields, quietFromNow } from '../../parts/form.tsx';
+import { Problem, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
-import type { Quiet } from '../../parts/quiet-fields.tsx';
-import { QuietDialog } from './quiet-dialog.tsx';
 
 type Act = 'acknowledge' | 'close' | 'snooze' | 'unsnooze' | 'mute' | 'unmute';
 
@@ -78,5 +77,43 @@ export function AlarmActions({ alarm, describedBy }: ActionsProps) {
         />
       )}
     </div>
+  );
+}
+
+type QuietProps = {
+  what: 'snooze' | 'mute';
+  alarm: ListedAlarm;
+  onCancel: () => void;
+  onQuiet: (quiet: Quiet) => void;
+};
+
+/** For how long nobody is told, and why. */
+export function QuietDialog({ what, alarm, onCancel, onQuiet }: QuietProps) {
+  const [quiet, setQuiet] = useState<AskedQuiet>();
+  const { eventName: name } = alarm;
+  const device = alarm.deviceName || t('fleet.unnamed');
+  const title =
+    what === 'snooze' ? t('quiet.snoozeTitle', { name }) : t('quiet.muteTitle', { device });
+  const send = (event: SubmitEvent) => {
+    event.preventDefault();
+    if (quiet) onQuiet(quietFromNow(quiet));
+  };
+  return (
+    <Dialog title={title} onClose={onCancel}>
+      <form class="form" onSubmit={send}>
+        <p class="fine">
+          {what === 'snooze' ? t('quiet.snoozeHint', { device }) : t('quiet.muteHint')}
+        </p>
+        <QuietFields onChange={setQuiet} />
+        <div class="dialog-buttons">
+          <button type="button" class="button" onClick={onCancel}>
+            {t('common.cancel')}
+          </button>
+          <button type="submit" class="button button-main">
+            {t(what === 'snooze' ? 'alarms.snooze' : 'alarms.mute')}
+          </button>
+        </div>
+      </form>
+    </Dialog>
   );
 }

@@ -1,13 +1,11 @@
 import { useId } from 'preact/hooks';
 import type { LatestView, ListedAlarm } from '../../api/types.ts';
+import { now } from '../../app/now.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
-import { formatValue } from '../../text/format.ts';
-import { t } from '../../text/t.ts';
+import { formatAgo, formatFullTime, formatTime, formatValue } from '../../text/format.ts';
+import { count, t, tryText } from '../../text/t.ts';
 import { AlarmActions } from './alarm-actions.tsx';
-import { AlarmDetails } from './alarm-details.tsx';
-import { AlarmTimes } from './alarm-times.tsx';
-import { chartAt } from './chart-link.ts';
 
 type CardProps = {
   alarm: ListedAlarm;
@@ -65,5 +63,144 @@ function AlarmValues({ alarm: { values }, latest }: Pick<CardProps, 'alarm' | 'l
         );
       })}
     </>
+  );
+}
+
+const hourMs = 3_600_000;
+
+/** The device's chart around the time when an alarm began: what came before it is seen, too. */
+export function chartAt({ deviceAuthUuid, sinceTs, closedTs }: ListedAlarm): string {
+  const over = closedTs ?? now();
+  const end = Math.min(now(), over + hourMs, sinceTs + 12 * hourMs);
+  return `devices/${deviceAuthUuid}?from=${sinceTs - hourMs}&to=${Math.max(end, sinceTs + 1)}`;
+}
+
+/** Since when, whether somebody was told, and for how long nobody will be. */
+export function AlarmTimes({ alarm }: { alarm: ListedAlarm }) {
+  const { sinceTs, acknowledgedTs, endsTs, closedTs, closedBy, snoozed, muted } = alarm;
+  const time = (ts: number) => ({ time: formatTime(ts) });
+  return (
+    <>
+      <p class="fine">
+        <span title={formatFullTime(sinceTs)}>
+          {closedTs === null
+            ? t('alarms.since', { ...time(sinceTs), ago: formatAgo(sinceTs) })
+            : t('alarms.lasted', { from: formatTime(sinceTs), to: formatTime(closedTs) })}
+        </span>
+        {' · '}
+        {count('alarms.firings', alarm.firings)}
+      </p>
+      <p class="fine">
+        {sayTold(alarm)}
+        {acknowledgedTs !== null && ` ${t('alarms.acknowledgedAt', time(acknowledgedTs))}`}
+        {closedTs !== null &&
+          closedBy !== null &&
+          ` ${t('alarms.closedAt', { ...time(closedTs), why: t(`alarms.closedBy.${closedBy}`) })}`}
+        {closedTs === null && endsTs !== null && ` ${t('alarms.ends', time(endsTs))}`}
+      </p>
+      {snoozed && (
+        <Quiet text={t('alarms.snoozed', time(snoozed.untilTs))} reason={snoozed.reason} />
+      )}
+      {muted && <Quiet text={t('alarms.muted', time(muted.untilTs))} reason={muted.reason} />}
+    </>
+  );
+}
+
+function Quiet({ text, reason }: { text: string; reason: string | null }) {
+  return (
+    <p class="fine alarm-quiet">
+      {text}
+      {reason !== null && `: ${reason}`}
+    </p>
+  );
+}
+
+type Delivery = ListedAlarm['deliveries'][number];
+
+const reached = ['sent', 'logged'];
+
+/** Whether somebody was told, whom and when, and if nobody, why: a sentence. */
+export function sayTold(alarm: ListedAlarm): string {
+  const { told, notNotified, announcedTs, deliveries } = alarm;
+  if (told === 'queued') return t('alarms.told.queued');
+  if (told === 'withdrawn' && notNotified === 'snoozed') return sayWithdrawn(alarm);
+  if (told === 'withdrawn') return t('alarms.told.withdrawn');
+  if (told === 'told') return sayWho(deliveries, announcedTs);
+  return notNotified === null ? t('alarms.told.listed') : t(`alarms.notTold.${notNotified}`);
+}
+
+/** Messages are not kept for ever: then it is known that somebody was told, and not who. */
+function sayWho(deliveries: readonly Delivery[], announcedTs: number | null): string {
+  const arrived = arrivedOf(deliveries);
+  const first = arrived.at(-1);
+  if (first) {
+    const who = [...new Set(arrived.map(({ recipient }) => unbroken(recipient)))].join(', ');
+    return t('alarms.told.told', { time: formatTime(first.changedTs), who });
+  }
+  return announcedTs === null
+    ? t('alarms.told.before')
+    : t('alarms.told.somebody', { time: formatTime(announcedTs) });
+}
+
+/** By a snooze, which undoes nothing that has arrived. Acknowledged after that it is not told again. */
+function sayWithdrawn({ deliveries, acknowledgedTs }: ListedAlarm): string {
+  if (arrivedOf(deliveries).length === 0) return t('alarms.notTold.snoozed');
+  const who = sayWho(deliveries, null);
+  return acknowledgedTs === null ? `${who} ${t('alarms.told.again')}` : who;
+}
+
+const arrivedOf = (deliveries: readonly Delivery[]) =>
+  deliveries.filter(({ state, type }) => reached.includes(state) && type !== 'closed');
+
+/** One message: how, to whom, what became of it when, and why. */
+export function sayDelivery(delivery: Delivery): string {
+  const { kind, recipient, type, state, changedTs, dueTs, reason } = delivery;
+  const who = unbroken(recipient);
+  const what = tryText(`delivery.type.${type}`, '');
+  const subject = t(`delivery.${kind}`, { who }) + (what === '' ? '' : ` (${what})`);
+  const outcome = t(`delivery.${state}`, { time: formatTime(dueTs ?? changedTs) });
+  const why = reason === undefined ? '' : tryText(`delivery.why.${reason}`, reason);
+  return `${[`${subject} ${outcome}`, why].filter(Boolean).join(': ')}.`;
+}
+
+/** An address is shortened to a…@example.com: no new line begins after its three dots. */
+const unbroken = (recipient: string) => recipient.replaceAll('…', '…\u2060');
+
+/** What is asked more seldom: which purpose, and what became of each message. */
+export function AlarmDetails({ alarm, hasDevice }: { alarm: ListedAlarm; hasDevice: boolean }) {
+  const { purposeName, stateName, deliveries, deviceAuthUuid } = alarm;
+  return (
+    <details class="alarm-details">
+      <summary>{t('alarms.more')}</summary>
+      <dl>
+        <Fact name={t('alarms.purpose')} text={purposeName} />
+        <Fact name={t('alarms.state')} text={stateName} />
+      </dl>
+      {deliveries.length > 0 && (
+        <>
+          <p class="alarm-messages">{t('alarms.messages')}</p>
+          <ul>
+            {deliveries.map((delivery, place) => (
+              <li key={place}>{sayDelivery(delivery)}</li>
+            ))}
+          </ul>
+        </>
+      )}
+      {hasDevice && (
+        <Link to={`alarms?device=${deviceAuthUuid}`} class="link">
+          {t('alarms.othersOf')}
+        </Link>
+      )}
+    </details>
+  );
+}
+
+function Fact({ name, text }: { name: string; text: string }) {
+  if (text === '') return null;
+  return (
+    <div>
+      <dt>{name}</dt>
+      <dd>{text}</dd>
+    </div>
   );
 }

@@ -1,17 +1,19 @@
 import { useEffect } from 'preact/hooks';
-import { listAlarms } from '../../api/alarms.ts';
 import { reload, useQuery } from '../../api/cache.ts';
-import { openAlarms } from '../../app/open-alarms.ts';
-import { here, queryOf } from '../../app/router.ts';
-import { onStream } from '../../app/stream.ts';
+import { listAlarms } from '../../api/events.ts';
+import { useLatest } from '../../api/measurements.ts';
+import type { ListedAlarm } from '../../api/types.ts';
+import { here, queryOf, setQuery } from '../../app/router.ts';
+import { onStream, openAlarms } from '../../app/stream.ts';
 import { throttle } from '../../app/throttle.ts';
-import { Chips } from '../../parts/chips.tsx';
-import { Answered } from '../../parts/panel.tsx';
+import { Icon } from '../../parts/icon.tsx';
+import { Link } from '../../parts/link.tsx';
+import { Answered, Empty } from '../../parts/panel.tsx';
+import { Chips } from '../../parts/status.tsx';
+import { formatTime } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import { Pager } from '../fleet/pager.tsx';
-import { AlarmFilters } from './alarm-filters.tsx';
-import { AlarmList } from './alarm-list.tsx';
-import { NoAlarms } from './no-alarms.tsx';
+import { Pager } from '../fleet/fleet-page.tsx';
+import { AlarmCard } from './alarm-card.tsx';
 
 const states = ['open', 'acknowledged', 'closed'] as const;
 
@@ -75,3 +77,96 @@ function linkTo(state: string): string {
   const text = query.toString();
   return text === '' ? 'alarms' : `alarms?${text}`;
 }
+
+/** Of which devices: one that a link led to, or those with a label. */
+export function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
+  const device = queryOf('device');
+  const label = queryOf('label');
+  if (device !== '')
+    return <Only text={t('alarms.ofDevice', { device: nameOf(device, alarms) })} name="device" />;
+  if (label !== '') return <Only text={t('alarms.ofLabel', { label })} name="label" />;
+  return (
+    <label class="search alarm-label">
+      <span class="hidden">{t('alarms.label')}</span>
+      <Icon name="search" />
+      <input
+        type="search"
+        placeholder={t('alarms.label')}
+        autocomplete="off"
+        spellcheck={false}
+        // The service compares whole labels: it is asked when the label is complete.
+        onChange={({ currentTarget }) =>
+          setQuery({ label: currentTarget.value.trim(), cursor: '' })
+        }
+      />
+    </label>
+  );
+}
+
+function nameOf(uuid: string, alarms: readonly ListedAlarm[]): string {
+  return alarms.find(({ deviceAuthUuid }) => deviceAuthUuid === uuid)?.deviceName || uuid;
+}
+
+function Only({ text, name }: { text: string; name: 'device' | 'label' }) {
+  return (
+    <p class="only">
+      <span>{text}</span>
+      <button type="button" class="button" onClick={() => setQuery({ [name]: '', cursor: '' })}>
+        {t('alarms.dropFilter')}
+      </button>
+    </p>
+  );
+}
+
+type NoneProps = { state: 'open' | 'acknowledged' | 'closed'; isOfAll: boolean };
+
+/** Nothing in this list: what that means. */
+export function NoAlarms({ state, isOfAll }: NoneProps) {
+  // What drops the filter stands above.
+  if (!isOfAll) return <Empty icon="search" title={t('alarms.noMatch')} />;
+  if (state === 'open') return <Quiet />;
+  const title = t(state === 'closed' ? 'alarms.noClosed' : 'alarms.noAcknowledged');
+  return <Empty icon="alarm" title={title} />;
+}
+
+/** Quiet, but not if something goes on that somebody has acknowledged. */
+function Quiet() {
+  const acknowledged = useQuery('alarms/in-hand', (signal) =>
+    listAlarms({ state: 'acknowledged', limit: 1 }, signal),
+  );
+  const closed = useQuery('alarms/last', (signal) =>
+    listAlarms({ state: 'closed', limit: 100 }, signal),
+  );
+  if (acknowledged.data?.body.alarms.length)
+    return (
+      <Empty icon="check" title={t('alarms.inHand')} hint={t('alarms.inHandHint')}>
+        <Link to="alarms?state=acknowledged" class="button">
+          {t('alarms.toAcknowledged')}
+        </Link>
+      </Empty>
+    );
+  const since = Math.max(...(closed.data?.body.alarms ?? []).map(({ closedTs }) => closedTs ?? 0));
+  const title = since > 0 ? t('alarms.quietSince', { time: formatTime(since) }) : t('alarms.quiet');
+  return <Empty icon="check" title={title} hint={t('alarms.quietHint')} />;
+}
+
+/** Alarms of many devices (`hasDevice`), or of one. Their senses are asked for once. */
+export function AlarmList({ alarms, hasDevice = false }: ListProps) {
+  const uuids = [...new Set(alarms.map(({ deviceAuthUuid }) => deviceAuthUuid))];
+  const { data } = useLatest(uuids);
+  const latest = data && Map.groupBy(data, ({ deviceAuthUuid }) => deviceAuthUuid);
+  return (
+    <ul class="alarms">
+      {alarms.map((alarm) => (
+        <AlarmCard
+          key={alarm.alarmId}
+          alarm={alarm}
+          hasDevice={hasDevice}
+          latest={latest && (latest.get(alarm.deviceAuthUuid) ?? [])}
+        />
+      ))}
+    </ul>
+  );
+}
+
+type ListProps = { alarms: readonly ListedAlarm[]; hasDevice?: boolean };

@@ -1,12 +1,10 @@
 import { useState } from 'preact/hooks';
-import { getDevice, rotateToken } from '../../api/device.ts';
+import { getDevice, rotateToken } from '../../api/devices.ts';
 import { reload, useQuery } from '../../api/cache.ts';
 import { useKnownLatest } from '../../api/measurements.ts';
 import type { Sense } from '../../api/types.ts';
 import { Dialog } from '../../parts/dialog.tsx';
-import { Answered } from '../../parts/panel.tsx';
-import { Problem } from '../../parts/problem.tsx';
-import { say } from '../../parts/toast.tsx';
+import { Answered, Problem, say } from '../../parts/panel.tsx';
 import { t } from '../../text/t.ts';
 import { AccessFacts, Snippets } from '../add/access-facts.tsx';
 import type { TabProps } from './tab.ts';

@@ -1,29 +1,32 @@
-import { useEffect, useRef } from 'preact/hooks';
-import { getConfiguration } from '../../api/devices.ts';
-import { getDevice } from '../../api/device.ts';
-import { hear } from '../../api/presence.ts';
-import type { DescribedDevice, OneDevice } from '../../api/types.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
 import { reload, revise, useQuery } from '../../api/cache.ts';
+import {
+  getConfiguration,
+  getDevice,
+  hear,
+  type ListedDevice,
+  listRejections,
+  sensesOf,
+  unmuteDevice,
+} from '../../api/devices.ts';
+import { useLatest } from '../../api/measurements.ts';
+import type { DescribedDevice, OneDevice, Sense } from '../../api/types.ts';
+import { clock } from '../../app/now.ts';
 import { queryOf } from '../../app/router.ts';
-import { onStream } from '../../app/stream.ts';
+import { onStream, readOpenAlarms } from '../../app/stream.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Link } from '../../parts/link.tsx';
-import { Answered } from '../../parts/panel.tsx';
-import { sensesOf } from '../../parts/senses.ts';
-import { Ago, Status } from '../../parts/status.tsx';
-import { Quiet } from './quiet.tsx';
+import { Answered, lazyPart, Problem, say } from '../../parts/panel.tsx';
+import { describeRejection } from '../../parts/rejections.tsx';
+import { Ago, Muted, Status } from '../../parts/status.tsx';
+import { formatAgo } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import { DeviceAlarms } from './device-alarms.tsx';
-import { EventsTab } from './events-tab.tsx';
 import { History } from './chart/history.tsx';
+import { DeviceAlarms, EventsTab } from './events-tab.tsx';
 import { NotificationsTab } from './notifications-tab.tsx';
 import { ProfileTab } from './profile-tab.tsx';
 import { RefusedTab } from './refused-tab.tsx';
-import type { CurrentProfile, TabProps } from './tab.ts';
-import { toTab } from './to-tab.ts';
-import { Trouble } from './trouble.tsx';
-import { WatchLink } from '../watch/watch-link.tsx';
+import { type CurrentProfile, type TabProps, toTab } from './tab.ts';
 import { Values } from './values.tsx';
 import { WhyTab } from './why-tab.tsx';
 
@@ -164,5 +167,94 @@ function Tabs({ children }: TabsProps) {
       </nav>
       <div class="tab-content">{children(tab)}</div>
     </section>
+  );
+}
+
+const dayMs = 86_400_000;
+
+/** Of these the values were stored: they are remarks. Others stand for refusals that are listed before them. */
+const remarks = ['unknown-member', 'events-not-recorded', 'more-of-message', 'more-of-minute'];
+const isRefusal = ({ reason }: { reason: string }) => !remarks.includes(reason);
+
+type TroubleProps = { uuid: string; senses: ReadonlyMap<string, Sense> };
+
+/** Why nothing arrives, where the device tries: its login is refused, or the newest that it sent. */
+export function Trouble({ uuid, senses }: TroubleProps) {
+  const { data } = useQuery(`device/${uuid}`, (signal) => getDevice(uuid, signal), { everyMs });
+  const newest = useQuery(
+    `newest-rejection/${uuid}`,
+    async (signal) => (await listRejections(uuid, signal)).find(isRefusal) ?? null,
+    { everyMs },
+  ).data;
+  const { data: latest = [] } = useLatest([uuid]);
+  const refusedTs = data?.device.refusedTs;
+  const storedTs = Math.max(0, ...latest.map(({ ts }) => ts));
+  const isRejected =
+    newest && newest.timestamp > Math.max(storedTs, clock.value - dayMs) ? newest : null;
+  if (refusedTs === undefined && !isRejected) return null;
+  return (
+    <ul class="troubles">
+      {refusedTs !== undefined && (
+        <li class="trouble">
+          <Icon name="warn" />
+          <span>{t('trouble.login', { ago: formatAgo(refusedTs) })}</span>
+          <Link to={toTab('rejections')} class="link">
+            {t('trouble.why')}
+          </Link>
+        </li>
+      )}
+      {isRejected && (
+        <li class="trouble">
+          <Icon name="warn" />
+          <span>
+            {t('trouble.message', {
+              ago: formatAgo(isRejected.timestamp),
+              why: describeRejection(isRejected, senses),
+            })}
+          </span>
+          <Link to={toTab('rejections')} class="link">
+            {t('trouble.what')}
+          </Link>
+        </li>
+      )}
+    </ul>
+  );
+}
+
+/** From a device to what is told of it. */
+export function WatchLink({ uuid }: { uuid: string }) {
+  return (
+    <p class="watch-link">
+      <Link to={`watch/${uuid}`} class="link">
+        <Icon name="alarm" />
+        {t('watch.open')}
+      </Link>
+    </p>
+  );
+}
+
+/** That nobody is told of a device, until when and why; and what ends it. */
+export function Quiet({ device }: { device: ListedDevice }) {
+  const [error, setError] = useState<unknown>(null);
+  const end = async () => {
+    setError(null);
+    try {
+      await unmuteDevice(device.uuid);
+      say(t('alarms.done.unmute'));
+      reload(`device/${device.uuid}`);
+      reload('alarms/');
+      await readOpenAlarms();
+    } catch (thrown) {
+      setError(thrown);
+    }
+  };
+  return (
+    <>
+      <Muted {...device} />
+      <button type="button" class="link" onClick={() => void end()}>
+        {t('alarms.unmute')}
+      </button>
+      {error !== null && <Problem error={error} />}
+    </>
   );
 }

@@ -1,13 +1,25 @@
+import type { ComponentChildren } from 'preact';
 import { useEffect } from 'preact/hooks';
 import { reload, useQuery } from '../../api/cache.ts';
-import { listEvents } from '../../api/events.ts';
+import { nameOfSense } from '../../api/devices.ts';
+import { listAlarms, listEvents } from '../../api/events.ts';
+import type { EventView, Sense } from '../../api/types.ts';
 import { queryOf } from '../../app/router.ts';
-import { onStream } from '../../app/stream.ts';
+import { onStream, openList } from '../../app/stream.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';
+import {
+  formatDuration,
+  formatFullTime,
+  formatNumber,
+  formatTime,
+  formatValue,
+} from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import { sayEvent, titleOf } from './say-event.ts';
-import type { TabProps } from './tab.ts';
-import { Moment, Timeline } from './timeline.tsx';
+import { AlarmList } from '../alarms/alarms-page.tsx';
+import { Pager } from '../fleet/fleet-page.tsx';
+import { nameOf, placeAfter } from './chart/points.ts';
+import type { CurrentProfile, TabProps } from './tab.ts';
+import { sayCondition } from './why-tab.tsx';
 
 /** What happened, newest first, each with why in a sentence. */
 export function EventsTab({ uuid, senses, purposes }: TabProps) {
@@ -42,4 +54,135 @@ export function EventsTab({ uuid, senses, purposes }: TabProps) {
       }
     </Answered>
   );
+}
+
+type TimelineProps = { next: string | null; children: ComponentChildren };
+
+/** What happened, newest first, a page of it. */
+export function Timeline({ next, children }: TimelineProps) {
+  return (
+    <>
+      <ol class="events">{children}</ol>
+      <Pager next={next} />
+    </>
+  );
+}
+
+type MomentProps = { ts: number; title: string; children: ComponentChildren };
+
+/** One of them, with when it was. */
+export function Moment({ ts, title, children }: MomentProps) {
+  return (
+    <li>
+      <time class="muted" title={formatFullTime(ts)}>
+        {formatTime(ts)}
+      </time>
+      <div>
+        <p class="event-title">{title}</p>
+        {children}
+      </div>
+    </li>
+  );
+}
+
+type SenseEvent = Extract<EventView, { type: 'sense' }>;
+/** What `why` has of each cause, as docs/specification.md says. */
+type Why = {
+  sId?: string;
+  thresholds?: Record<string, unknown>;
+  compared?: number;
+  over?: { ms: number; stat: 'avg' | 'sum' | 'delta' };
+  relative?: boolean;
+  negate?: boolean;
+  matched?: number;
+  of?: number;
+  needed?: number;
+  heldMs?: number;
+  silentMs?: number;
+};
+
+/** What an event is called in the profile that the device has now; of an earlier one its numbers. */
+export function titleOf(event: EventView, profile: CurrentProfile | null): string {
+  const { pId, puId, stId, evId } = event.cause.engine;
+  const states = profile?.pId === pId ? statesOf(profile, puId) : [];
+  if (event.type === 'device') {
+    const place = placeAfter(event, profile);
+    return t('device.moved', { state: nameOf(place, profile, (id) => id) });
+  }
+  const found = states.find((state) => state.stId === stId)?.events;
+  const name = found?.find((each) => each.evId === evId)?.name;
+  return name || t('event.unknown', { id: `${puId}:${stId}:${evId}` });
+}
+
+const statesOf = ({ purposes }: CurrentProfile, puId: number) =>
+  purposes.find((purpose) => purpose.puId === puId)?.states ?? [];
+
+/** Why it fired, a sentence a cause: "Temperature was 9.7 °C, above 8 °C; 2 of the last 2 agreed, 2 needed." */
+export function sayEvent(event: EventView, senses: ReadonlyMap<string, Sense>): string[] {
+  if (event.type === 'device') return [];
+  const said = (event.why ?? event.cause.senses).map((cause) => sayCause(cause, event, senses));
+  const { notified, notNotified } = event;
+  if (notified !== false || notNotified === undefined) return said;
+  return [...said, t(`alarms.notTold.${notNotified}`)];
+}
+
+function sayCause(cause: Why, event: SenseEvent, senses: ReadonlyMap<string, Sense>): string {
+  const { sId = '', thresholds = {}, negate, matched, of, needed, heldMs, silentMs } = cause;
+  const sense = senses.get(sId);
+  const name = nameOfSense(sId, sense);
+  if (silentMs !== undefined)
+    return `${t('event.silent', { name, time: formatDuration(silentMs) })}.`;
+  const condition = sayCondition(thresholds, negate, sense);
+  // Of a place nothing is compared but whether it is inside: 1 or 0 would say nothing to a reader.
+  const first = isPlace(thresholds)
+    ? t('event.was', { name, value: condition })
+    : [sayCompared(cause, event, sense), condition].filter((part) => part !== '').join(', ');
+  if (heldMs !== undefined)
+    return `${first}; ${t('event.held', { time: formatDuration(heldMs) })}.`;
+  if (matched === undefined || of === undefined || needed === undefined || needed < 2)
+    return `${first}.`;
+  const agreed = t('event.agreed', {
+    matched: formatNumber(matched),
+    of: formatNumber(of),
+    needed: formatNumber(needed),
+  });
+  return `${first}; ${agreed}.`;
+}
+
+const isPlace = ({ isInsideGeo }: Record<string, unknown>) => isInsideGeo !== undefined;
+
+/** What was compared: a value, or what was made of values. */
+function sayCompared(
+  { sId = '', compared, over, relative }: Why,
+  event: SenseEvent,
+  sense: Sense | undefined,
+): string {
+  const measured = event.cause.senses.find((each) => each.sId === sId);
+  const value = compared ?? measured?.val;
+  const name = nameOfSense(sId, sense);
+  if (value === undefined) return '';
+  const what = { name, value: formatValue(value, sense) };
+  if (over) return t(`event.over.${over.stat}`, { ...what, time: formatDuration(over.ms) });
+  return relative ? t('event.differed', what) : t('event.was', what);
+}
+
+const mostAcknowledged = 5;
+
+/** The alarms of this device that last, above all else; those that nobody has acknowledged first. */
+export function DeviceAlarms({ uuid }: { uuid: string }) {
+  const key = `alarms/in-hand/${uuid}`;
+  const filter = { state: 'acknowledged', device: uuid, limit: mostAcknowledged };
+  const { data } = useQuery(key, (signal) => listAlarms(filter, signal));
+  useEffect(
+    () =>
+      onStream((message) => {
+        if (message.kind === 'alarm' && message.deviceAuthUuid === uuid) reload(key);
+      }),
+    [key],
+  );
+  const open = openList.value.filter(({ deviceAuthUuid }) => deviceAuthUuid === uuid);
+  const ids = new Set(open.map(({ alarmId }) => alarmId));
+  const inHand = (data?.body.alarms ?? []).filter(({ alarmId }) => !ids.has(alarmId));
+  const alarms = [...open, ...inHand];
+  return alarms.length === 0 ? null : <AlarmList alarms={alarms} />;
 }

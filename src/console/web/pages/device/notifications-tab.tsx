@@ -1,4 +1,4 @@
-import { listNotifications } from '../../api/device.ts';
+import { listNotifications } from '../../api/devices.ts';
 import { useQuery } from '../../api/cache.ts';
 import type { NotificationOutcome } from '../../api/types.ts';
 import { queryOf } from '../../app/router.ts';
@@ -6,7 +6,7 @@ import { Answered, Empty } from '../../parts/panel.tsx';
 import { formatNumber, formatTime } from '../../text/format.ts';
 import { t, tryText } from '../../text/t.ts';
 import type { TabProps } from './tab.ts';
-import { Moment, Timeline } from './timeline.tsx';
+import { Moment, Timeline } from './events-tab.tsx';
 
 const everyMs = 10_000;
 

@@ -1,4 +1,4 @@
-import { getDevice } from '../../api/device.ts';
+import { getDevice } from '../../api/devices.ts';
 import { useQuery } from '../../api/cache.ts';
 import type { DescribedDevice, OneDevice } from '../../api/types.ts';
 import { Answered, Empty } from '../../parts/panel.tsx';

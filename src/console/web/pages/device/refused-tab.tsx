@@ -1,11 +1,11 @@
 import { useQuery } from '../../api/cache.ts';
-import { listRefusedLogins } from '../../api/device.ts';
-import { listRejections } from '../../api/devices.ts';
+import { listRefusedLogins, listRejections, type RefusedLogin } from '../../api/devices.ts';
 import { Link } from '../../parts/link.tsx';
 import { Answered, Empty } from '../../parts/panel.tsx';
-import { RefusedLogins } from '../../parts/refused-logins.tsx';
 import { Rejections } from '../../parts/rejections.tsx';
-import { t } from '../../text/t.ts';
+import { Ago } from '../../parts/status.tsx';
+import { formatFullTime, formatNumber, formatTime } from '../../text/format.ts';
+import { t, tryText } from '../../text/t.ts';
 import type { TabProps } from './tab.ts';
 
 const everyMs = 5_000;
@@ -56,5 +56,27 @@ export function RefusedTab({ uuid, senses }: TabProps) {
         )
       }
     </Answered>
+  );
+}
+
+/** Who was not let in: when, from where, why, and what to do about it. */
+export function RefusedLogins({ logins }: { logins: readonly RefusedLogin[] }) {
+  return (
+    <ul class="rejections">
+      {logins.map(({ timestamp, firstTs, count, reason, message, address = '' }) => (
+        <li key={`${reason} ${address}`}>
+          <p class="rejection-what">
+            <strong>{tryText(`login.${reason}`, message)}</strong>
+            <Ago ts={timestamp} />
+          </p>
+          <p class="fine" title={formatFullTime(firstTs)}>
+            {address === '' ? t('login.fromUnknown') : t('login.from', { address })}
+            {count > 1 &&
+              `, ${t('login.times', { count: formatNumber(count), time: formatTime(firstTs) })}`}
+          </p>
+          <p class="fine">{tryText(`login.todo.${reason}`, '')}</p>
+        </li>
+      ))}
+    </ul>
   );
 }

@@ -2,11 +2,11 @@ import { useRef } from 'preact/hooks';
 import { useLatest } from '../../api/measurements.ts';
 import type { LatestView, Sense } from '../../api/types.ts';
 import { Answered } from '../../parts/panel.tsx';
-import { nameOfSense } from '../../parts/senses.ts';
+import { nameOfSense } from '../../api/devices.ts';
 import { Ago } from '../../parts/status.tsx';
 import { formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import { kindOf } from './chart/kind.ts';
+import { kindOf } from './chart/points.ts';
 
 /** The newest value of each sense. */
 export function Values({ uuid, senses }: { uuid: string; senses: ReadonlyMap<string, Sense> }) {

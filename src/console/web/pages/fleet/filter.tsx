@@ -1,5 +1,8 @@
-import type { DeviceList } from '../../api/types.ts';
-import { here, queryOf } from '../../app/router.ts';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { useQuery } from '../../api/cache.ts';
+import { type FleetFilter, listLabels } from '../../api/devices.ts';
+import type { DeviceAction, DeviceList } from '../../api/types.ts';
+import { here, queryOf, setQuery } from '../../app/router.ts';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { formatNumber } from '../../text/format.ts';
@@ -65,3 +68,130 @@ function linkTo(filter: Record<string, string>): string {
   const text = query.toString();
   return text === '' ? '' : `?${text}`;
 }
+
+/** The labels that devices have, and how many have each. */
+export const useLabels = () => useQuery('labels', listLabels);
+
+/** Only devices with a label; absent where there are no labels. */
+export function LabelFilter() {
+  const { data: labels = [] } = useLabels();
+  const chosen = queryOf('label');
+  if (labels.length === 0 && chosen === '') return null;
+  const isKnown = chosen === '' || labels.some(({ label }) => label === chosen);
+  return (
+    <label class="label-filter">
+      <span class="hidden">{t('fleet.label')}</span>
+      <select
+        value={chosen}
+        onChange={({ currentTarget }) =>
+          setQuery({ label: currentTarget.value, cursor: '', from: '' })
+        }
+      >
+        <option value="">{t('fleet.anyLabel')}</option>
+        {!isKnown && <option value={chosen}>{chosen}</option>}
+        {labels.map(({ label, devices }) => (
+          <option key={label} value={label}>
+            {`${label} (${formatNumber(devices)})`}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+const pauseMs = 200;
+
+/** Searches while somebody types; the URL follows, and Back leads to before the search. */
+export function SearchField() {
+  const inUrl = queryOf('search');
+  const [text, setText] = useState(inUrl);
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const asked = useRef(inUrl);
+  // Changed from elsewhere: by Back, or by a link that shows all.
+  useEffect(() => {
+    if (inUrl !== asked.current) setText(inUrl);
+    asked.current = inUrl;
+  }, [inUrl]);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const change = (next: string) => {
+    setText(next);
+    clearTimeout(timer.current);
+    timer.current = setTimeout(() => {
+      const search = next.trim();
+      const isRefined = asked.current !== '' && search !== '';
+      asked.current = search;
+      setQuery({ search, cursor: '', from: '' }, { replace: isRefined });
+    }, pauseMs);
+  };
+  return (
+    <label class="search">
+      <span class="hidden">{t('fleet.search')}</span>
+      <Icon name="search" />
+      <input
+        type="search"
+        value={text}
+        placeholder={t('fleet.search')}
+        autocomplete="off"
+        spellcheck={false}
+        onInput={({ currentTarget }) => change(currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+/** Those of the filters that are in the URL. */
+export const filterNames = [
+  'search',
+  'presence',
+  'online',
+  'profile',
+  'alarm',
+  'refused',
+  'muted',
+  'label',
+] as const;
+
+export const filterOf = (): FleetFilter => ({
+  search: queryOf('search'),
+  presence: queryOf('presence'),
+  online: queryOf('online'),
+  profile: queryOf('profile'),
+  alarm: queryOf('alarm'),
+  refused: queryOf('refused'),
+  muted: queryOf('muted'),
+  label: queryOf('label'),
+  sort: queryOf('sort') || 'name',
+  cursor: queryOf('cursor'),
+});
+
+/** The same for an action: without how it is sorted, and which page. */
+export function toDeviceFilter(filter: FleetFilter): NonNullable<DeviceAction['filter']> {
+  const given = filterNames
+    .filter((name) => filter[name] !== '')
+    .map((name) => [name, isFlag(name) ? filter[name] === 'true' : filter[name]] as const);
+  return Object.fromEntries(given);
+}
+
+const isFlag = (name: string) => ['online', 'refused', 'muted'].includes(name);
+
+/** Which devices a filter is for, as text: two that let through the same ones are the same text. */
+export const nameOf = (filter: FleetFilter): string => JSON.stringify(toDeviceFilter(filter));
+
+/** What a filter lets through, in words. */
+export function describeFilter({ search, label, ...of }: FleetFilter): string {
+  const parts = [
+    search !== '' && `“${search}”`,
+    label !== '' && `${t('fleet.label')}: ${label}`,
+    of.alarm !== '' && t('fleet.inAlarm'),
+    of.refused !== '' && t('fleet.refused'),
+    of.muted !== '' && t('fleet.muted'),
+    of.online === 'true' && t('fleet.online'),
+    of.online === 'false' && t('fleet.offline'),
+    isPresence(of.presence) && t(`fleet.${of.presence}`),
+    of.profile !== '' && t('fleet.pending'),
+  ].filter((part) => part !== false);
+  return parts.length === 0 ? t('fleet.every') : t('fleet.everyWith', { filter: parts.join(', ') });
+}
+
+const isPresence = (text: string): text is 'online' | 'offline' | 'intermittent' =>
+  ['online', 'offline', 'intermittent'].includes(text);

@@ -1,20 +1,19 @@
 import { useEffect } from 'preact/hooks';
+import { useQuery } from '../../api/cache.ts';
+import { listRemovedLogins, pageSize, type RemovedLogin } from '../../api/devices.ts';
+import { here, queryOf } from '../../app/router.ts';
+import { CopyText } from '../../parts/copy.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { Link } from '../../parts/link.tsx';
 import { Answered, Empty } from '../../parts/panel.tsx';
-import { t } from '../../text/t.ts';
+import { Ago } from '../../parts/status.tsx';
+import { formatNumber, formatTime } from '../../text/format.ts';
+import { count, t } from '../../text/t.ts';
 import { SelectionBar } from './act/selection-bar.tsx';
-import { filterOf } from './filter.ts';
-import { FleetChips } from './filter.tsx';
-import { FleetTable } from './fleet-table.tsx';
-import { JobsPanel } from './jobs/jobs-panel.tsx';
-import { LabelFilter } from './label-filter.tsx';
-import { NoDevices } from './no-devices.tsx';
-import { PlacedPager } from './placed-pager.tsx';
-import { RemovedDevices } from './removed-devices.tsx';
-import { SearchField } from './search-field.tsx';
-import { forgetOtherFilter } from './selection.ts';
-import { useFleet } from './use-fleet.ts';
+import { filterOf, FleetChips, LabelFilter, SearchField } from './filter.tsx';
+import { FleetTable, forgetOtherFilter } from './fleet-table.tsx';
+import { JobsPanel } from './jobs.tsx';
+import { type FleetAnswer, useFleet } from './use-fleet.ts';
 
 /** All devices, a page at a time: the service filters, sorts and counts. */
 export function FleetPage() {
@@ -76,5 +75,140 @@ function NoMatch() {
         {t('fleet.clear')}
       </Link>
     </Empty>
+  );
+}
+
+/** Before the first device: how to come by one. */
+export function NoDevices() {
+  return (
+    <>
+      <div class="head">
+        <h1>{t('fleet.title')}</h1>
+      </div>
+      <Empty icon="devices" title={t('fleet.empty')} hint={t('fleet.emptyHint')}>
+        <Link to="add" class="button button-main">
+          <Icon name="plus" />
+          {t('nav.add')}
+        </Link>
+        <div class="empty-more">
+          <p class="fine">{t('fleet.simulate')}</p>
+          <CopyText
+            label={t('fleet.simulate')}
+            text={`npm run simulate -- --devices 20 --seconds 30 --url ${location.origin}`}
+          />
+        </div>
+      </Empty>
+    </>
+  );
+}
+
+/** A uuid that is refused is written once a minute. */
+const everyMs = 60_000;
+
+/** Devices that were removed and not switched off; nothing where there is none. */
+export function RemovedDevices() {
+  const { data: logins = [] } = useQuery('removed-logins', listRemovedLogins, { everyMs });
+  const devices = [...Map.groupBy(logins, ({ deviceAuthUuid }) => deviceAuthUuid).values()];
+  if (devices.length === 0) return null;
+  return (
+    <details class="panel removed">
+      <summary>{count('removed.title', devices.length)}</summary>
+      <p class="fine">{t('removed.hint')}</p>
+      <ul class="rejections">
+        {devices.map(
+          (of) => of[0] && <Removed key={of[0].deviceAuthUuid} newest={of[0]} of={of} />,
+        )}
+      </ul>
+    </details>
+  );
+}
+
+function Removed({ newest, of }: { newest: RemovedLogin; of: readonly RemovedLogin[] }) {
+  const { deviceAuthUuid: uuid, name, address, removedTs, timestamp } = newest;
+  const times = of.reduce((sum, login) => sum + login.count, 0);
+  const firstTs = Math.min(...of.map((login) => login.firstTs));
+  return (
+    <li>
+      <p class="rejection-what">
+        <strong>{name || t('fleet.unnamed')}</strong>
+        <Ago ts={timestamp} />
+      </p>
+      <p class="fine">
+        {address === undefined ? t('login.fromUnknown') : t('login.from', { address })}
+        {times > 1 &&
+          `, ${t('login.times', { count: formatNumber(times), time: formatTime(firstTs) })}`}
+      </p>
+      <p class="fine">{t('removed.when', { time: formatTime(removedTs), uuid })}</p>
+    </li>
+  );
+}
+
+/**
+ * Which of how many are shown, to the next page, and back to the first; the page before is Back's. `isOld`: another
+ * answer is under way, and this one's cursor is none of the new question.
+ */
+export function PlacedPager({ answer, isOld }: { answer: FleetAnswer; isOld: boolean }) {
+  const { body, next, before } = answer;
+  const shown = body.devices.length;
+  const to = (changes: Record<string, string>) => {
+    const query = new URLSearchParams(here.value.query);
+    for (const name of ['cursor', 'from']) query.delete(name);
+    for (const [name, value] of Object.entries(changes)) query.set(name, value);
+    const text = query.toString();
+    return here.value.path + (text === '' ? '' : `?${text}`);
+  };
+  return (
+    <div class="pager">
+      <p class="fine pager-place">
+        {t('fleet.place', {
+          first: formatNumber(before + 1),
+          last: formatNumber(before + shown),
+          of: formatNumber(Math.max(body.counts?.matching ?? 0, before + shown)),
+        })}
+      </p>
+      {queryOf('cursor') !== '' && (
+        <Link to={to({})} class="button">
+          {t('common.first')}
+        </Link>
+      )}
+      {next !== null &&
+        (isOld ? (
+          <button type="button" class="button" disabled>
+            {t('common.next')}
+          </button>
+        ) : (
+          <Link to={to({ cursor: next, from: String(before + pageSize) })} class="button">
+            {t('common.next')}
+          </Link>
+        ))}
+    </div>
+  );
+}
+
+/** To the next page, and back to the first; the page before is Back's. */
+export function Pager({ next }: { next: string | null }) {
+  const { path, query } = here.value;
+  const cursor = query.get('cursor');
+  if (next === null && cursor === null) return null;
+  const at = (value: string | null) => {
+    const changed = new URLSearchParams(query);
+    if (value === null) changed.delete('cursor');
+    else changed.set('cursor', value);
+    const text = changed.toString();
+    return path + (text === '' ? '' : `?${text}`);
+  };
+  return (
+    <p class="pager">
+      {cursor !== null && (
+        <Link to={at(null)} class="button">
+          {t('common.first')}
+        </Link>
+      )}
+      {next !== null && (
+        <Link to={at(next)} class="button">
+          {t('common.next')}
+        </Link>
+      )}
+    </p>
   );
 }

@@ -1,10 +1,16 @@
+import { computed, effect, signal } from '@preact/signals';
 import { useEffect, useRef } from 'preact/hooks';
-import type { ListedDevice } from '../../api/devices.ts';
+import type { FleetFilter, ListedDevice } from '../../api/devices.ts';
 import { useLatest } from '../../api/measurements.ts';
-import { queryOf, setQuery } from '../../app/router.ts';
+import type { DeviceAction, LatestView } from '../../api/types.ts';
+import { here, queryOf, setQuery } from '../../app/router.ts';
+import { accountOf } from '../../app/session.ts';
+import { Icon } from '../../parts/icon.tsx';
+import { Link } from '../../parts/link.tsx';
+import { Ago, Muted, Status } from '../../parts/status.tsx';
+import { formatFullTime, formatNumber, formatTime, formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import { Row } from './fleet-row.tsx';
-import { isSelected, select } from './selection.ts';
+import { nameOf, toDeviceFilter } from './filter.tsx';
 
 /** A page of devices; below 700 px each is a row of two lines. */
 export function FleetTable({ devices }: { devices: readonly ListedDevice[] }) {
@@ -83,5 +89,143 @@ function Sortable({ column, label }: { column: 'name' | 'lastSeenTs'; label: str
         </span>
       </button>
     </th>
+  );
+}
+
+type RowProps = { device: ListedDevice; values: LatestView[]; page: readonly ListedDevice[] };
+
+export function Row({ device, values, page }: RowProps) {
+  const { uuid, serial, labels, lastSeenTs } = device;
+  const name = device.name || t('fleet.unnamed');
+  const isOn = isSelected(uuid);
+  return (
+    <tr class={isOn ? 'is-selected' : undefined}>
+      <td class="fleet-pick">
+        <label class="pick">
+          <input
+            type="checkbox"
+            checked={isOn}
+            aria-label={t('fleet.select', { name })}
+            onChange={({ currentTarget }) => select([device], currentTarget.checked, page)}
+          />
+        </label>
+      </td>
+      <th scope="row" class="fleet-name">
+        <Link to={`devices/${uuid}`} class="row-link">
+          {name}
+        </Link>
+        {serial && <span class="fine">{serial}</span>}
+      </th>
+      <td class="fleet-state">
+        <State device={device} />
+      </td>
+      <td class="fleet-values">
+        {values.slice(0, 3).map(({ sId, val, name, unit, decimals }) => (
+          <span key={sId} class="fleet-value" title={name ?? sId}>
+            {unit === undefined && <span class="fine">{name ?? sId} </span>}
+            {formatValue(val, { unit, decimals })}
+          </span>
+        ))}
+      </td>
+      <td class="fleet-seen">{lastSeenTs !== null && <Ago ts={lastSeenTs} />}</td>
+      <td class="fleet-labels">
+        {labels.map((label) => (
+          <Link key={label} to={withLabel(label)} class="label">
+            {label}
+          </Link>
+        ))}
+      </td>
+    </tr>
+  );
+}
+
+function withLabel(label: string): string {
+  const query = new URLSearchParams(here.value.query);
+  for (const name of ['cursor', 'from']) query.delete(name);
+  query.set('label', label);
+  return `?${query.toString()}`;
+}
+
+/** What is acted on: named devices, or all that a filter lets through. It outlives the page: Back finds it. */
+export type Selection =
+  { kind: 'some'; names: ReadonlyMap<string, string> } | { kind: 'all'; filter: FleetFilter };
+
+const none: Selection = { kind: 'some', names: new Map() };
+
+export const selection = signal<Selection>(none);
+
+export const clearSelection = (): void => void (selection.value = none);
+
+/** Another person selects anew. */
+const whose = computed(() => accountOf()?.accountAuthUuid);
+effect(() => {
+  void whose.value;
+  clearSelection();
+});
+
+export const selectAll = (filter: FleetFilter): void =>
+  void (selection.value = { kind: 'all', filter });
+
+/** Of a filter that is not shown any more nothing is selected. */
+export function forgetOtherFilter(filter: FleetFilter): void {
+  const { value } = selection;
+  if (value.kind === 'all' && nameOf(value.filter) !== nameOf(filter)) clearSelection();
+}
+
+export const isSelected = (uuid: string): boolean => {
+  const { value } = selection;
+  return value.kind === 'all' || value.names.has(uuid);
+};
+
+/** Selects these devices of a page, or none of them; `page`: all of it, which stays of a selection of all. */
+export function select(
+  devices: readonly ListedDevice[],
+  isOn: boolean,
+  page: readonly ListedDevice[],
+): void {
+  const { value } = selection;
+  const before = value.kind === 'some' ? value.names : namesOf(page);
+  const names = new Map(before);
+  for (const [uuid, name] of namesOf(devices))
+    if (isOn) names.set(uuid, name);
+    else names.delete(uuid);
+  selection.value = { kind: 'some', names };
+}
+
+const namesOf = (devices: readonly ListedDevice[]) =>
+  new Map(devices.map(({ uuid, name }) => [uuid, name]));
+
+/** How many they are; `matching`: how many the filter lets through. */
+export const countSelected = (of: Selection, matching: number): number =>
+  of.kind === 'all' ? matching : of.names.size;
+
+/** The same for a request. */
+export const toTarget = (of: Selection): Pick<DeviceAction, 'deviceAuthUuids' | 'filter'> =>
+  of.kind === 'all'
+    ? { filter: toDeviceFilter(of.filter) }
+    : { deviceAuthUuids: [...of.names.keys()] };
+
+/** What is wrong with a device, first; that it is connected only where nothing is. */
+export function State({ device }: { device: ListedDevice }) {
+  const { uuid, alarmSinceTs, openAlarms = 1, refusedTs, connected } = device;
+  const isWrong = alarmSinceTs !== undefined || refusedTs !== undefined;
+  return (
+    <div class="states">
+      {alarmSinceTs !== undefined && (
+        <span class="status status-alarm" title={formatFullTime(alarmSinceTs)}>
+          <Icon name="warn" />
+          {openAlarms > 1
+            ? t('fleet.alarms', { count: formatNumber(openAlarms), time: formatTime(alarmSinceTs) })
+            : t('fleet.alarm', { time: formatTime(alarmSinceTs) })}
+        </span>
+      )}
+      {refusedTs !== undefined && (
+        <Link to={`devices/${uuid}?tab=rejections`} class="status status-refused">
+          {t('fleet.refusedAt', { time: formatTime(refusedTs) })}
+        </Link>
+      )}
+      <Muted {...device} />
+      {!(isWrong && connected) && <Status {...device} />}
+    </div>
   );
 }

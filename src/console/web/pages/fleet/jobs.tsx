@@ -1,13 +1,117 @@
-import { useState } from 'preact/hooks';
-import { type JobEntry, stopJob } from '../../api/jobs.ts';
+import { computed, effect, signal } from '@preact/signals';
+import { useEffect, useState } from 'preact/hooks';
+import { reload, useQuery } from '../../api/cache.ts';
+import { getJob, type JobEntry, listJobs, startAction, stopJob } from '../../api/devices.ts';
+import type { DeviceAction } from '../../api/types.ts';
+import { now } from '../../app/now.ts';
+import { accountOf } from '../../app/session.ts';
 import { Icon } from '../../parts/icon.tsx';
-import { Problem } from '../../parts/problem.tsx';
+import { Link } from '../../parts/link.tsx';
+import { Answered, Problem } from '../../parts/panel.tsx';
 import { Ago } from '../../parts/status.tsx';
-import { formatNumber } from '../../text/format.ts';
-import { count, t } from '../../text/t.ts';
-import { Failures } from './jobs/failures.tsx';
-import { begin, dismiss, readJobs } from './jobs/jobs.ts';
-import { sayJob } from './jobs/say-job.ts';
+import { formatNumber, formatTime } from '../../text/format.ts';
+import { count, t, tryText } from '../../text/t.ts';
+
+/** What is done with many devices: under way, or ended a short time ago. */
+export function JobsPanel() {
+  useEffect(followJobs, []);
+  if (jobs.value.length === 0) return null;
+  const running = jobs.value.filter(({ state }) => state === 'running');
+  const [newest, ...earlier] = jobs.value.filter(({ state }) => state !== 'running');
+  const shown = newest ? [...running, newest] : running;
+  return (
+    <section class="panel panel-flush jobs" aria-label={t('jobs.title')}>
+      <List of={shown} />
+      {earlier.length > 0 && (
+        <details class="jobs-earlier">
+          <summary>{count('jobs.earlier', earlier.length)}</summary>
+          <List of={earlier} />
+        </details>
+      )}
+    </section>
+  );
+}
+
+function List({ of }: { of: readonly JobEntry[] }) {
+  return (
+    <ul>
+      {of.map((job) => (
+        <JobView key={job.jobId} job={job} />
+      ))}
+    </ul>
+  );
+}
+
+/** What is under way, and what ended lately: whoever opens the page later finds it, too. */
+export const jobs = signal<JobEntry[]>([]);
+
+/** Those that somebody has put aside. */
+const dismissed = new Set<string>();
+const shownMs = 15 * 60_000;
+
+/** How often it is asked how far they are; otherwise it is enough to see what others began. */
+const busyMs = 1_000;
+const idleMs = 30_000;
+
+const whose = computed(() => accountOf()?.accountAuthUuid);
+effect(() => {
+  void whose.value;
+  jobs.value = [];
+});
+
+export async function readJobs(signal?: AbortSignal): Promise<void> {
+  const before = jobs.peek();
+  const all = await listJobs(signal);
+  const shown = all.filter(
+    ({ jobId, endedTs }) =>
+      !dismissed.has(jobId) && (endedTs === undefined || endedTs > now() - shownMs),
+  );
+  jobs.value = shown;
+  const isRunning = (of: JobEntry[], jobId: string) =>
+    of.some((job) => job.jobId === jobId && job.state === 'running');
+  if (!before.some(({ jobId }) => isRunning(before, jobId) && !isRunning(shown, jobId))) return;
+  reload('fleet/');
+  reload('labels');
+}
+
+export function dismiss(jobId: string): void {
+  dismissed.add(jobId);
+  jobs.value = jobs.value.filter((job) => job.jobId !== jobId);
+}
+
+/** Begins one, and shows it at once. */
+export async function begin(body: DeviceAction): Promise<void> {
+  await startAction(body);
+  // It has begun, whatever becomes of this.
+  await readJobs().catch(() => undefined);
+  wake();
+}
+
+let wake = () => {};
+
+/** Follows them while the page is there and visible. Gives what ends that. */
+export function followJobs(): () => void {
+  const gone = new AbortController();
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  const ask = async () => {
+    clearTimeout(timer);
+    // What went wrong is said where somebody does something; here it is tried again.
+    if (document.visibilityState === 'visible') await readJobs(gone.signal).catch(() => undefined);
+    if (gone.signal.aborted) return;
+    const isBusy = jobs.peek().some(({ state }) => state === 'running');
+    clearTimeout(timer);
+    timer = setTimeout(again, isBusy ? busyMs : idleMs);
+  };
+  const again = () => void ask();
+  wake = again;
+  document.addEventListener('visibilitychange', again);
+  again();
+  return () => {
+    gone.abort();
+    clearTimeout(timer);
+    document.removeEventListener('visibilitychange', again);
+  };
+}
 
 /** What takes it back; of removing and of ending mutes nothing does. */
 const opposites = { label: 'unlabel', unlabel: 'label', mute: 'unmute' } as const;
@@ -75,5 +179,58 @@ export function JobView({ job }: { job: JobEntry }) {
       )}
       {error !== null && <Problem error={error} />}
     </li>
+  );
+}
+
+/** What a job does or has done, and with how many devices. */
+export function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): string {
+  const { state, done, of, failures } = job;
+  const label = labels.join(', ');
+  const tense = state === 'running' ? 'running' : 'done';
+  const what = (() => {
+    switch (action) {
+      case 'label':
+      case 'unlabel':
+        return t(`jobs.${action}.${tense}`, { label });
+      case 'mute':
+        return t(`jobs.mute.${tense}`, { time: untilTs === undefined ? '' : formatTime(untilTs) });
+      case 'unmute':
+      case 'remove':
+        return t(`jobs.${action}.${tense}`);
+      // What a later service can do.
+      default:
+        return action;
+    }
+  })();
+  const number = state === 'running' ? of : done - failures;
+  const text = `${what}: ${count('fleet.devices', number)}`;
+  return state === 'stopped' ? `${text} (${t('jobs.stopped')})` : text;
+}
+
+const shown = 100;
+
+/** Which devices failed, and why. */
+export function Failures({ jobId, failures }: { jobId: string; failures: number }) {
+  const query = useQuery(`job/${jobId}/${failures}`, (signal) => getJob(jobId, signal));
+  return (
+    <Answered query={query}>
+      {({ failed }) => (
+        <>
+          <ul class="failures">
+            {failed.slice(0, shown).map(({ deviceAuthUuid, reason }) => (
+              <li key={deviceAuthUuid}>
+                {reason === 'no-such-device' ? (
+                  <code>{deviceAuthUuid}</code>
+                ) : (
+                  <Link to={`devices/${deviceAuthUuid}`}>{deviceAuthUuid}</Link>
+                )}{' '}
+                {tryText(`jobs.reason.${reason}`, reason)}
+              </li>
+            ))}
+          </ul>
+          {failures > shown && <p class="fine">{count('fleet.more', failures - shown)}</p>}
+        </>
+      )}
+    </Answered>
   );
 }

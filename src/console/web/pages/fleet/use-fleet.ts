@@ -1,12 +1,10 @@
 import { useEffect, useRef } from 'preact/hooks';
 import { reload, reviseAll, useQuery, type Query } from '../../api/cache.ts';
-import { listDevices, type FleetFilter, type ListedDevice } from '../../api/devices.ts';
-import { hear } from '../../api/presence.ts';
-import type { LiveValue } from '../../api/stream.ts';
+import { type FleetFilter, hear, listDevices, type ListedDevice } from '../../api/devices.ts';
+import { type LiveValue, onStream, type StreamMessage } from '../../app/stream.ts';
 import type { DeviceList } from '../../api/types.ts';
 import { now } from '../../app/now.ts';
 import { queryOf } from '../../app/router.ts';
-import { onStream, type StreamMessage } from '../../app/stream.ts';
 import { throttle } from '../../app/throttle.ts';
 
 const everyMs = 10_000;

@@ -1,11 +1,23 @@
 import { useState } from 'preact/hooks';
+import { type Credentials, forgotPassword } from '../../api/account.ts';
+import type { ApiError } from '../../api/request.ts';
 import type { SessionView } from '../../api/types.ts';
 import { Preferences } from '../../app/preferences.tsx';
 import { enter, enterNew } from '../../app/session.ts';
+import {
+  emailInput,
+  Field,
+  Form,
+  isWrong,
+  PasswordField,
+  type Refusal,
+  Submit,
+  textOf,
+  useForm,
+} from '../../parts/form.tsx';
 import { Icon } from '../../parts/icon.tsx';
 import { t } from '../../text/t.ts';
-import { CredentialsForm } from './credentials-form.tsx';
-import { ForgottenForm } from './forgotten-form.tsx';
+export { textOf } from '../../parts/form.tsx';
 
 type Mode = 'sign-in' | 'register' | 'forgotten';
 type View = Omit<SessionView, 'timestamp'>;
@@ -30,7 +42,7 @@ export function SignInPage({ view }: { view: View }) {
         </p>
         <h1>{titleOf(mode, firstRun)}</h1>
         <p class="gate-hint">{hintOf(mode, firstRun)}</p>
-        <Form key={mode} mode={mode} />
+        <FormOfMode key={mode} mode={mode} />
         {others.length > 0 && (
           <p class="gate-others">
             {others.map((other) => (
@@ -52,7 +64,7 @@ const linkTexts = {
   forgotten: 'signIn.forgotten',
 } as const;
 
-function Form({ mode }: { mode: Mode }) {
+function FormOfMode({ mode }: { mode: Mode }) {
   if (mode === 'forgotten') return <ForgottenForm />;
   const isNew = mode === 'register';
   return <CredentialsForm isNew={isNew} submit={isNew ? enterNew : enter} />;
@@ -67,4 +79,72 @@ function titleOf(mode: Mode, firstRun: boolean): string {
 function hintOf(mode: Mode, firstRun: boolean): string {
   if (mode === 'forgotten') return t('signIn.forgottenHint');
   return t(mode === 'register' && firstRun ? 'signIn.welcomeHint' : 'signIn.about');
+}
+
+/** Asks for a mail with a link; the answer does not tell whether there is such an account. */
+export function ForgottenForm() {
+  const [sentTo, setSentTo] = useState('');
+  const form = useForm(async (values) => {
+    const email = textOf(values, 'email').trim();
+    await forgotPassword(email);
+    setSentTo(email);
+  }, explain);
+  if (sentTo !== '')
+    return (
+      <p class="form-done" role="status">
+        {t('signIn.mailSent', { email: sentTo })}
+      </p>
+    );
+  return (
+    <Form form={form}>
+      <Field
+        form={form}
+        name="email"
+        label={t('signIn.email')}
+        input={{ ...emailInput, autocomplete: 'username', autofocus: true }}
+      />
+      <Submit form={form}>{t('signIn.sendMail')}</Submit>
+    </Form>
+  );
+}
+
+function explain(error: ApiError): Refusal | null {
+  return isWrong(error, 'email') ? { field: 'email', text: t('signIn.badEmail') } : null;
+}
+
+// Other pages take it from here.
+
+type FormProps = { isNew: boolean; submit: (credentials: Credentials) => Promise<void> };
+
+/** E-mail address and password, to sign in or to make an account. */
+export function CredentialsForm({ isNew, submit }: FormProps) {
+  const form = useForm(
+    (values) =>
+      submit({ email: textOf(values, 'email').trim(), password: textOf(values, 'password') }),
+    isNew ? explainNew : explainWrong,
+  );
+  return (
+    <Form form={form}>
+      <Field
+        form={form}
+        name="email"
+        label={t('signIn.email')}
+        input={{ ...emailInput, autocomplete: 'username', autofocus: true }}
+      />
+      <PasswordField form={form} label={t('signIn.password')} isNew={isNew} />
+      <Submit form={form}>{t(isNew ? 'signIn.register' : 'signIn.enter')}</Submit>
+    </Form>
+  );
+}
+
+/** Which of the two is wrong is not said, for strangers try addresses. */
+function explainWrong({ status }: ApiError): Refusal | null {
+  return status === 401 ? { field: 'password', text: t('signIn.wrong') } : null;
+}
+
+function explainNew(error: ApiError): Refusal | null {
+  if (error.status === 409) return { field: 'email', text: t('signIn.taken') };
+  if (isWrong(error, 'email')) return { field: 'email', text: t('signIn.badEmail') };
+  if (isWrong(error, 'password')) return { field: 'password', text: t('signIn.passwordHint') };
+  return null;
 }

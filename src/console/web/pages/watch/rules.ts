@@ -1,7 +1,7 @@
 import type { Purpose, Sense } from '../../api/types.ts';
 import { formatValue } from '../../text/format.ts';
 import { t } from '../../text/t.ts';
-import { nameOfSense } from '../../parts/senses.ts';
+import { nameOfSense } from '../../api/devices.ts';
 
 /** What somebody is told of: values beyond limits, by sId, and silence. */
 export type Rules = {

@@ -1,6 +1,6 @@
-import type { shell as en } from '../en/shell.ts';
+import type { shell as enShell, signIn as enSignIn } from '../en/shell.ts';
 
-export const shell: Record<keyof typeof en, string> = {
+export const shell: Record<keyof typeof enShell, string> = {
   'app.name': 'Sensorium',
   'app.opening': 'Einen Moment …',
   'app.notFound': 'Diese Seite gibt es nicht',
@@ -45,4 +45,31 @@ export const shell: Record<keyof typeof en, string> = {
   'problem.exceeded': 'Das ist mehr, als das Konto haben darf. {what}: {used} von {limit}.',
   'problem.request': 'Anfrage {id}',
   'problem.wait': 'Neuer Versuch in {seconds} s.',
+};
+
+export const signIn: Record<keyof typeof enSignIn, string> = {
+  'signIn.title': 'Anmelden',
+  'signIn.welcome': 'Das erste Konto anlegen',
+  'signIn.welcomeHint': 'Hier gibt es noch kein Konto. Das erste ist Ihres.',
+  'signIn.registerTitle': 'Ein Konto anlegen',
+  'signIn.email': 'E-Mail-Adresse',
+  'signIn.password': 'Passwort',
+  'signIn.passwordHint': '8 bis 128 Zeichen',
+  'signIn.enter': 'Anmelden',
+  'signIn.register': 'Konto anlegen',
+  'signIn.toRegister': 'Ein Konto anlegen',
+  'signIn.toSignIn': 'Stattdessen anmelden',
+  'signIn.showPassword': 'Passwort zeigen',
+  'signIn.hidePassword': 'Passwort verbergen',
+  'signIn.forgotten': 'Passwort vergessen?',
+  'signIn.forgottenTitle': 'Neues Passwort setzen',
+  'signIn.forgottenHint':
+    'An diese Adresse geht eine Mail mit einem Link, wenn sie hier ein Konto hat.',
+  'signIn.sendMail': 'Mail senden',
+  'signIn.mailSent': 'Wenn {email} hier ein Konto hat, ist eine Mail mit einem Link unterwegs.',
+  'signIn.wrong': 'Die E-Mail-Adresse oder das Passwort ist falsch.',
+  'signIn.taken': 'Es gibt schon ein Konto mit dieser Adresse. Bitte anmelden.',
+  'signIn.badEmail': 'Diese E-Mail-Adresse kann hier nicht verwendet werden.',
+  'signIn.wait': 'Zu viele Versuche. Noch {seconds} s warten.',
+  'signIn.about': 'Ihre Geräte, was sie messen und was Sie wissen müssen.',
 };

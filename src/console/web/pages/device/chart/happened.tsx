@@ -1,14 +1,81 @@
-import { useRef } from 'preact/hooks';
-import type { EventView, Sense } from '../../../api/types.ts';
+import { useMemo, useRef } from 'preact/hooks';
+import { lastMoveBefore, listAlarms, queryEvents } from '../../../api/events.ts';
+import type { EventView, ListedAlarm, Sense } from '../../../api/types.ts';
 import { queryOf, setQuery } from '../../../app/router.ts';
+import type { StreamMessage } from '../../../app/stream.ts';
 import { formatFullTime, formatNumber, formatTime } from '../../../text/format.ts';
 import { count, t } from '../../../text/t.ts';
-import { sayEvent, titleOf } from '../say-event.ts';
+import { sayEvent, titleOf } from '../events-tab.tsx';
 import type { CurrentProfile } from '../tab.ts';
-import { type Cluster, clusters } from './clusters.ts';
-import type { Span } from './span.ts';
-import { partOf } from './strip.tsx';
-import { useWidth } from './use-width.ts';
+import { useWidth } from './plot.tsx';
+import { type Cluster, clusters, type Segment, type Span, statesOf } from './points.ts';
+import { alarmSpans, thin } from './series.ts';
+
+type LanesProps = {
+  happened: Happened;
+  span: Span;
+  senses: ReadonlyMap<string, Sense>;
+  profile: CurrentProfile | null;
+};
+
+/** States, alarms and events on the time of the charts above. */
+export function Lanes({ happened, span, senses, profile }: LanesProps) {
+  const { events, isCut, alarms } = happened;
+  const states = useMemo(
+    () => statesOf(happened, span, profile, (id) => t('chart.state', { id })),
+    [happened, profile, span.start, span.end],
+  );
+  const rung = alarmSpans(alarms, span);
+  const isNamed = states.length > 1 || (profile?.purposes[0]?.states.length ?? 0) > 1;
+  if (!isNamed && rung.length === 0 && events.length === 0) return null;
+  return (
+    <div class="lanes">
+      {states.length > 0 && isNamed && (
+        <Strip label={t('chart.states')} segments={states} span={span} look="state" />
+      )}
+      {rung.length > 0 && (
+        <Strip label={t('chart.alarms')} segments={rung} span={span} look="alarm" />
+      )}
+      {events.length > 0 && <Marks {...{ events, isCut, span, senses, profile }} />}
+    </div>
+  );
+}
+
+type StripProps = {
+  label: string;
+  segments: readonly Segment[];
+  span: Span;
+  look: 'state' | 'alarm';
+};
+
+/** Seen at the end of the strip, too; as chart.css has it. */
+const leastPx = 3;
+
+/** Parts of time beside each other, below the plots and as wide as they. */
+export function Strip({ label, segments, span, look }: StripProps) {
+  return (
+    <div class="lane">
+      <p class="lane-name">{label}</p>
+      <ol class={`strip strip-${look}`} aria-label={label}>
+        {thin(segments, span).map(({ start, end, text, tone }) => {
+          const said = `${text}, ${formatTime(start)} – ${formatTime(end)}`;
+          const left = `min(${partOf(start, span)}, calc(100% - ${leastPx}px))`;
+          const place = { left, width: partOf(end, span, start) };
+          return (
+            <li key={`${start}-${text}`} class={`part tone-${tone}`} style={place} title={said}>
+              <span aria-hidden="true">{text}</span>
+              <span class="hidden">{said}</span>
+            </li>
+          );
+        })}
+      </ol>
+    </div>
+  );
+}
+
+/** Where a time is, or how long from another one, as a part of the width. */
+export const partOf = (ts: number, { start, end }: Span, from = start): string =>
+  `${((ts - from) / (end - start)) * 100}%`;
 
 type MarksProps = {
   /** Newest first. */
@@ -104,4 +171,56 @@ function Opened({
       </button>
     </div>
   );
+}
+
+/** What happened to a device in a span. */
+export type Happened = {
+  /** Newest first. */
+  events: readonly EventView[];
+  /** There were more, older ones. */
+  isCut: boolean;
+  /** Its last move before the span; null: none is known. */
+  before: EventView | null;
+  alarms: readonly ListedAlarm[];
+};
+
+/** More marks than that nobody tells apart. */
+const mostEvents = 500;
+const alarmPages = 3;
+
+export async function loadHappened(
+  uuid: string,
+  span: Span,
+  signal: AbortSignal,
+): Promise<Happened> {
+  const start = Math.floor(span.start);
+  const end = Math.ceil(span.end);
+  const [{ events, isCut }, before, alarms] = await Promise.all([
+    queryEvents(uuid, { start, end, most: mostEvents }, signal),
+    lastMoveBefore(uuid, start, signal),
+    listAlarmsOf(uuid, span, signal),
+  ]);
+  return { events, isCut, before, alarms };
+}
+
+/** Alarms that were open at some time of the span; the newest 300 of the device are looked at. */
+async function listAlarmsOf(uuid: string, span: Span, signal: AbortSignal): Promise<ListedAlarm[]> {
+  const found: ListedAlarm[] = [];
+  let cursor = '';
+  for (let page = 0; page < alarmPages; page += 1) {
+    const filter = { state: '', device: uuid, cursor, limit: 100 };
+    const { body, next } = await listAlarms(filter, signal);
+    found.push(...body.alarms);
+    if (next === null) break;
+    cursor = next;
+  }
+  return found.filter(
+    ({ sinceTs, closedTs }) => sinceTs < span.end && (closedTs ?? span.end) > span.start,
+  );
+}
+
+/** Whether it is an event or an alarm of the device. */
+export function happensTo(uuid: string, message: StreamMessage): boolean {
+  if (message.kind === 'event') return message.event.deviceAuthUuid === uuid;
+  return message.kind === 'alarm' && message.deviceAuthUuid === uuid;
 }

@@ -1,22 +1,31 @@
-import { useState } from 'preact/hooks';
+import { useEffect, useRef, useState } from 'preact/hooks';
+import { type Query, reload, revise, useQuery } from '../../../api/cache.ts';
+import { nameOfSense } from '../../../api/devices.ts';
 import { useKnownLatest } from '../../../api/measurements.ts';
 import type { Sense } from '../../../api/types.ts';
-import { queryOf } from '../../../app/router.ts';
+import { clock, now } from '../../../app/now.ts';
+import { queryOf, setQuery } from '../../../app/router.ts';
+import { onStream } from '../../../app/stream.ts';
 import { Answered, Empty } from '../../../parts/panel.tsx';
-import { nameOfSense } from '../../../parts/senses.ts';
+import { formatTime } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
 import type { CurrentProfile } from '../tab.ts';
-import { CsvButton } from './csv-button.tsx';
-import { Lanes } from './lanes.tsx';
+import { type Happened, happensTo, Lanes, loadHappened } from './happened.tsx';
 import { placesOf } from './places.ts';
+import type { Series, Span } from './points.ts';
 import { Positions } from './positions.tsx';
-import { Ranges, Zooms } from './ranges.tsx';
-import { showSpan } from './range.ts';
-import type { Span } from './span.ts';
-import { SenseChoice, shownOf } from './sense-choice.tsx';
-import type { Series } from './point.ts';
 import { SenseChart } from './sense-chart.tsx';
-import { useHistory } from './use-history.ts';
+import {
+  append,
+  loadSeries,
+  type Range,
+  type RangeName,
+  ranges,
+  readRange,
+  scaleSpan,
+  showSpan,
+} from './series.ts';
+import { CsvButton } from './value-table.tsx';
 
 type HistoryProps = {
   uuid: string;
@@ -93,5 +102,151 @@ function Nothing({ isZoomed }: { isZoomed: boolean }) {
     <Empty icon="pulse" title={t('device.noHistory')} />
   ) : (
     <Empty icon="pulse" title={t('device.noHistory')} hint={t('device.nothingHint')} />
+  );
+}
+
+/** What is appended meanwhile says nothing of what came late. */
+const everyMs = 60_000;
+
+export type HistoryQueries = {
+  range: Range;
+  series: Query<readonly Series[]>;
+  happened: Query<Happened>;
+};
+
+/** What the range in the URL holds. One that ends now moves on, and gets what is heard. */
+export function useHistory(uuid: string): HistoryQueries {
+  const [heardTs, setHeardTs] = useState(0);
+  const range = readRange(Math.max(clock.value, heardTs));
+  const isLive = range.name !== null;
+  const key = `${uuid}/${range.name ?? `${range.start}-${range.end}`}`;
+  const options = isLive ? { everyMs } : {};
+  const series = useQuery(
+    `series/${key}`,
+    (signal) => loadSeries(uuid, readRange(now()), signal),
+    options,
+  );
+  const happened = useQuery(
+    `happened/${key}`,
+    (signal) => loadHappened(uuid, readRange(now()), signal),
+    options,
+  );
+  useEffect(() => {
+    if (!isLive) return undefined;
+    return onStream((message) => {
+      if (happensTo(uuid, message)) reload(`happened/${key}`);
+      if (message.kind !== 'values') return;
+      const values = message.values.filter(({ deviceAuthUuid }) => deviceAuthUuid === uuid);
+      if (values.length === 0) return;
+      const { start } = readRange(now());
+      revise<readonly Series[]>(`series/${key}`, (all) => append(all, values, { start }));
+      setHeardTs(now());
+    });
+  }, [key]);
+  return { range, series: useKept(uuid, series), happened: useKept(uuid, happened) };
+}
+
+/** Shows the answer before until there is another one: of this device. */
+function useKept<T>(uuid: string, query: Query<T>): Query<T> {
+  const kept = useRef<{ uuid: string; data: T }>(null);
+  if (query.data !== undefined) kept.current = { uuid, data: query.data };
+  if (query.data !== undefined || kept.current?.uuid !== uuid) return query;
+  return { ...query, data: kept.current.data };
+}
+
+/** Lengths up to now, and how far it is zoomed into. */
+export function Ranges({ range }: { range: Range }) {
+  const choose = (name: RangeName) => setQuery({ range: name, from: '', to: '' });
+  const { start, end } = range;
+  return (
+    <div class="ranges" role="group" aria-label={t('device.range')}>
+      {range.name === null && (
+        <p class="zoomed">
+          {t('device.zoomed', { from: formatTime(start), to: formatTime(end) })}
+          <button type="button" class="link" onClick={() => setQuery({ from: '', to: '' })}>
+            {t('device.zoomOut')}
+          </button>
+        </p>
+      )}
+      {(Object.keys(ranges) as RangeName[]).map((name) => (
+        <button
+          key={name}
+          type="button"
+          class="range"
+          aria-pressed={range.name === name}
+          title={t(`device.range.${name}`)}
+          onClick={() => choose(name)}
+        >
+          {name}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** For who has no wheel, no keys and no second finger. */
+export function Zooms({ range }: { range: Range }) {
+  return (
+    <div class="zooms">
+      <button
+        type="button"
+        class="range"
+        aria-label={t('chart.zoomIn')}
+        title={t('chart.zoomIn')}
+        onClick={() => showSpan(scaleSpan(range, 0.5))}
+      >
+        +
+      </button>
+      <button
+        type="button"
+        class="range"
+        aria-label={t('chart.zoomOut')}
+        title={t('chart.zoomOut')}
+        onClick={() => showSpan(scaleSpan(range, 2))}
+      >
+        −
+      </button>
+    </div>
+  );
+}
+
+/** More than that make a page that nobody looks through. */
+const shownFirst = 4;
+
+/** Which senses the URL asks for; without any the first. */
+export function shownOf(all: readonly Series[], asked: string): readonly Series[] {
+  const names = asked.split(',');
+  const found = all.filter(({ sId }) => names.includes(sId));
+  return found.length > 0 ? found : all.slice(0, shownFirst);
+}
+
+type SenseChoiceProps = {
+  all: readonly Series[];
+  shown: readonly Series[];
+  nameOf: (sId: string) => string;
+};
+
+/** Which senses are drawn: at least one. */
+export function SenseChoice({ all, shown, nameOf }: SenseChoiceProps) {
+  const isShown = (sId: string) => shown.some((each) => each.sId === sId);
+  const toggle = (sId: string) => {
+    const next = all.filter((each) => isShown(each.sId) !== (each.sId === sId));
+    const names = next.map((each) => each.sId).join(',');
+    if (next.length > 0) setQuery({ senses: names }, { replace: true });
+  };
+  return (
+    <div class="sense-choice" role="group" aria-label={t('chart.senses')}>
+      {all.map(({ sId }) => (
+        <button
+          key={sId}
+          type="button"
+          class="range"
+          aria-pressed={isShown(sId)}
+          onClick={() => toggle(sId)}
+        >
+          {nameOf(sId)}
+        </button>
+      ))}
+    </div>
   );
 }

@@ -1,4 +1,6 @@
 import type { MeasurementView } from '../../../api/types.ts';
+import { t } from '../../../text/t.ts';
+import type { CurrentProfile } from '../tab.ts';
 
 export type Position = { lat: number; long: number };
 export type Located = Position & { ts: number };
@@ -8,4 +10,20 @@ export function placesOf(values: readonly MeasurementView[]): (Located & { sId: 
   return values.flatMap(({ sId, val, ts }) =>
     typeof val === 'number' ? [] : [{ sId, ts, lat: val.lat, long: val.long }],
   );
+}
+
+/** An area of the installed profile, with the event that it is of. */
+export type Area = { name: string; points: readonly Position[] };
+
+/** The areas that positions of a sense are compared with. */
+export function areasOf(sId: string, profile: CurrentProfile | null): Area[] {
+  const events = (profile?.purposes ?? []).flatMap(({ states }) =>
+    states.flatMap((state) => state.events),
+  );
+  return events.flatMap(({ name: own, evId, causes }) => {
+    const name = own || t('event.unknown', { id: evId });
+    return causes.flatMap(({ sId: of, thresholds: { isInsideGeo } }) =>
+      of === sId && isInsideGeo ? [{ name, points: isInsideGeo }] : [],
+    );
+  });
 }

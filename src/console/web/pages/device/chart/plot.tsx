@@ -1,11 +1,12 @@
-import { useEffect, useRef } from 'preact/hooks';
+import type { RefObject } from 'preact';
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import UPlot from 'uplot';
-import { theme } from '../../../app/theme.ts';
-import { language } from '../../../text/t.ts';
-import { toColumns } from './columns.ts';
-import type { PlotProps } from './plot-props.ts';
-import { optionsOf, plotHeight } from './plot-options.ts';
-import type { Span } from './span.ts';
+import { theme } from '../../../app/preferences.tsx';
+import { accountOf } from '../../../app/session.ts';
+import { formatNumber } from '../../../text/format.ts';
+import { language, locale } from '../../../text/t.ts';
+import { alonePlaces, dateOf, inView, type Series, type Span, toColumns } from './points.ts';
+import type { Limit } from './thresholds.ts';
 
 /** Mean with the band of least to most. A table says the same. */
 export function Plot(props: PlotProps) {
@@ -47,3 +48,204 @@ export function Plot(props: PlotProps) {
 
 const show = (plot: UPlot, { start, end }: Span) =>
   plot.setScale('x', { min: start / 1_000, max: end / 1_000 });
+
+export const plotHeight = 180;
+/** What is left and right of the plot: strips below it have the same (chart.css). */
+const axisPx = 56;
+const rightPx = 28;
+const leastDragPx = 8;
+
+/** How uPlot draws a sense. What changes is read from `latest` when it draws. */
+export function optionsOf(width: number, latest: { current: PlotProps }): UPlot.Options {
+  const colors = colorsOf();
+  const grid = { stroke: colors.grid, width: 1 };
+  const axis = { stroke: colors.ink, grid, ticks: { show: false }, font: '12px system-ui' };
+  const zone = accountOf()?.timeZone ?? 'UTC';
+  const edge = { stroke: 'transparent', points: { show: false } };
+  return {
+    width,
+    height: plotHeight,
+    padding: [8, rightPx, 0, 0],
+    legend: { show: false },
+    tzDate: (seconds) => UPlot.tzDate(dateOf(seconds * 1_000), zone),
+    cursor: {
+      // The pointer moves in all charts of the page; what is dragged across one zooms once.
+      sync: { key: 'device', filters: { pub: isMove, sub: isMove } },
+      drag: { x: true, y: false, setScale: false },
+    },
+    scales: {
+      x: { auto: false, range: (_, min, max) => [min, max] },
+      y: { range: (_, min, max) => rangeOf(min, max, latest.current) },
+    },
+    axes: [
+      { ...axis, size: 28, values: clockValues(zone) },
+      { ...axis, size: axisPx, values: (_, splits) => splits.map((each) => formatNumber(each)) },
+    ],
+    series: [
+      {},
+      {
+        stroke: colors.line,
+        width: 2,
+        points: { show: () => false, filter: alone, size: 6, fill: colors.line },
+      },
+      edge,
+      edge,
+    ],
+    bands: [{ series: [3, 2], fill: colors.band }],
+    hooks: {
+      drawClear: [(plot) => drawAlarms(plot, latest.current.alarms, colors)],
+      draw: [(plot) => drawLimits(plot, latest.current.limits, colors)],
+      setCursor: [
+        ({ cursor: { idx }, data: [times, means] }) => {
+          const place = idx ?? -1;
+          latest.current.onPoint(times[place] ?? null, means?.[place] ?? null);
+        },
+      ],
+      setSelect: [
+        (plot) => {
+          const { left, width: px } = plot.select;
+          if (px < leastDragPx) return;
+          const at = (x: number) => plot.posToVal(x, 'x') * 1_000;
+          latest.current.onZoom({ start: at(left), end: at(left + px) });
+          plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        },
+      ],
+    },
+  };
+}
+
+/** A value between gaps, such as the first of a device, has no line: it is a point. */
+const alone: UPlot.Series.Points.Filter = (plot, series) => alonePlaces(plot.data[series] ?? []);
+
+const isMove = (type: string) => type === 'mousemove' || type === 'mouseleave';
+
+/** Room for the values and for the limits that are near. */
+function rangeOf(min: number | null, max: number | null, latest: PlotProps): UPlot.Range.MinMax {
+  const values = latest.limits.map(({ value }) => value);
+  if (min === null || max === null)
+    return UPlot.rangeNum(Math.min(...values, 0), Math.max(...values, 1), 0.1, true);
+  const [least, most] = inView(min, max, latest);
+  // Of a single value uPlot would show all from 0 to its double.
+  if (least === most) return around(least);
+  return UPlot.rangeNum(least, most, 0.1, true);
+}
+
+const around = (value: number): UPlot.Range.MinMax => {
+  const room = Math.max(Math.abs(value) / 10, 1);
+  return [value - room, value + room];
+};
+
+/** Times of the day, and at midnight the date. */
+function clockValues(zone: string): UPlot.Axis.DynamicValues {
+  const options = { timeZone: zone, hour: '2-digit', minute: '2-digit' } as const;
+  const time = new Intl.DateTimeFormat(locale(), options);
+  const precise = new Intl.DateTimeFormat(locale(), { ...options, second: '2-digit' });
+  const day = new Intl.DateTimeFormat(locale(), {
+    timeZone: zone,
+    day: 'numeric',
+    month: 'short',
+  });
+  const isMidnight = new Intl.DateTimeFormat('sv', { timeZone: zone, timeStyle: 'medium' });
+  return (_, splits, __, ___, stepSeconds) =>
+    splits.map((seconds) => {
+      const ts = seconds * 1_000;
+      if (isMidnight.format(ts) === '00:00:00') return day.format(ts);
+      return (stepSeconds < 60 ? precise : time).format(ts);
+    });
+}
+
+/** The colours of tokens.css: a canvas does not know them by itself. */
+export type Colors = Record<
+  'ink' | 'grid' | 'line' | 'band' | 'limit' | 'mild' | 'alarm' | 'panel',
+  string
+>;
+
+export function colorsOf(): Colors {
+  const style = getComputedStyle(document.documentElement);
+  const of = (name: string) => style.getPropertyValue(name).trim();
+  return {
+    ink: of('--muted'),
+    grid: of('--line'),
+    line: of('--series-1'),
+    band: of('--series-1-band'),
+    limit: of('--bad'),
+    mild: of('--warn'),
+    alarm: of('--bad-soft'),
+    panel: of('--panel'),
+  };
+}
+
+/** Behind all else: while an alarm of this sense was open. */
+export function drawAlarms(plot: UPlot, alarms: readonly Span[], { alarm }: Colors): void {
+  const { ctx, bbox } = plot;
+  ctx.save();
+  ctx.fillStyle = alarm;
+  ctx.globalAlpha = 0.7;
+  for (const { start, end } of alarms) {
+    const at = (ts: number) =>
+      Math.min(Math.max(plot.valToPos(ts / 1_000, 'x', true), bbox.left), bbox.left + bbox.width);
+    const left = at(start);
+    ctx.fillRect(left, bbox.top, Math.max(1, at(end) - left), bbox.height);
+  }
+  ctx.restore();
+}
+
+const mostLetters = 28;
+
+/** A line for each limit, with the event that it is of. */
+export function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors): void {
+  const { ctx, bbox } = plot;
+  const { devicePixelRatio: pxRatio } = window;
+  const { min = 0, max = 0 } = plot.scales['y'] ?? {};
+  ctx.save();
+  ctx.font = `${11 * pxRatio}px system-ui`;
+  ctx.textBaseline = 'bottom';
+  ctx.textAlign = 'right';
+  ctx.lineWidth = pxRatio;
+  for (const { value, name, isAlarm } of limits) {
+    const color = isAlarm ? colors.limit : colors.mild;
+    if (value < min || value > max) continue;
+    const y = Math.round(plot.valToPos(value, 'y', true));
+    ctx.strokeStyle = color;
+    ctx.setLineDash([6 * pxRatio, 4 * pxRatio]);
+    ctx.beginPath();
+    ctx.moveTo(bbox.left, y);
+    ctx.lineTo(bbox.left + bbox.width, y);
+    ctx.stroke();
+    const right = bbox.left + bbox.width - 4 * pxRatio;
+    const text = name.length > mostLetters ? `${name.slice(0, mostLetters)}…` : name;
+    // Readable where the values pass behind it.
+    ctx.setLineDash([]);
+    ctx.lineWidth = 3 * pxRatio;
+    ctx.strokeStyle = colors.panel;
+    ctx.strokeText(text, right, y - 2 * pxRatio);
+    ctx.lineWidth = pxRatio;
+    ctx.fillStyle = color;
+    ctx.fillText(text, right, y - 2 * pxRatio);
+  }
+  ctx.restore();
+}
+
+export type PlotProps = {
+  series: Series;
+  span: Span;
+  limits: readonly Limit[];
+  /** Alarms of this sense. */
+  alarms: readonly Span[];
+  onZoom: (span: Span) => void;
+  /** What is under the pointer, of this or another chart; null: nothing. */
+  onPoint: (seconds: number | null, mean: number | null) => void;
+};
+
+/** How wide an element is, px; `first` until that is known. */
+export function useWidth(element: RefObject<HTMLElement | null>, first: number): number {
+  const [width, setWidth] = useState(first);
+  useLayoutEffect(() => {
+    const { current: at } = element;
+    if (!at) return undefined;
+    const resize = new ResizeObserver(() => setWidth(at.clientWidth));
+    resize.observe(at);
+    return () => resize.disconnect();
+  }, []);
+  return width;
+}

@@ -1,6 +1,36 @@
-import type { EventView } from '../../../api/types.ts';
+import type { AlignedData } from 'uplot';
+import type { BucketView, EventView, Sense } from '../../../api/types.ts';
 import type { CurrentProfile } from '../tab.ts';
-import type { Span } from './span.ts';
+import type { Limit } from './thresholds.ts';
+
+/** A moment, or a bucket from `ts` on. */
+export type Point = Pick<BucketView, 'ts' | 'min' | 'max' | 'avg' | 'last' | 'count'>;
+
+/** What a sense measured, oldest first. `widthMs`: of its buckets; 0: these are single values. */
+export type Series = { sId: string; widthMs: number; points: readonly Point[] };
+
+/** Times in ms. */
+export type Span = { start: number; end: number };
+
+/** Not the clock: a time of the chart, ms, as uPlot takes it and as ISO 8601 is written. */
+// oxlint-disable-next-line no-restricted-globals -- a given time
+export const dateOf = (ts: number): Date => new Date(ts);
+
+/** `switch`: 0 and 1. `list`: a few whole numbers, such as modes. `number`: drawn as a line. */
+export type Kind = 'switch' | 'list' | 'number';
+
+const mostListed = 8;
+
+/** How a sense is shown. Its range says so where it has one, and its values have to agree. */
+export function kindOf(sense: Sense | undefined, { points }: Pick<Series, 'points'>): Kind {
+  const { min, max, unit, decimals = 0 } = sense ?? {};
+  if (min === undefined || max === undefined || unit || decimals > 0) return 'number';
+  const isListed = Number.isInteger(min) && Number.isInteger(max) && max - min < mostListed;
+  if (!isListed) return 'number';
+  if (!points.every((point) => Number.isInteger(point.min) && Number.isInteger(point.max)))
+    return 'number';
+  return min === 0 && max === 1 ? 'switch' : 'list';
+}
 
 /** A part of a strip. `tone`: which of the strip's colours; the text says the same. */
 export type Segment = Span & { text: string; tone: number };
@@ -104,4 +134,115 @@ export function nameOf(
   const state = purpose?.states.find((each) => each.stId === stId);
   const name = state?.name || say(state ? String(stId) : `${puId}:${stId}`);
   return purposes.length > 1 ? `${purpose?.name || puId}: ${name}` : name;
+}
+
+/** So many buckets without a value are drawn through; a device may be a little late. */
+const bridged = 2;
+/** What comes at more than so many times its usual distance comes after a gap. */
+const late = 3;
+
+/**
+ * Columns as uPlot takes them: seconds, mean, least, most; oldest first. Where nothing was measured for
+ * longer than usual a column of nulls makes a gap.
+ */
+export function toColumns({ points, widthMs }: Pick<Series, 'points' | 'widthMs'>): AlignedData {
+  const longestMs = gapOf({ points, widthMs });
+  const times: number[] = [];
+  const columns: (number | null)[][] = [[], [], []];
+  let beforeTs = Number.NaN;
+  const add = (ts: number, ...values: (number | null)[]) => {
+    times.push(ts / 1_000);
+    for (const [place, value] of values.entries()) columns[place]?.push(value);
+  };
+  for (const { ts, avg, min, max } of points) {
+    if (ts - beforeTs > longestMs) add((ts + beforeTs) / 2, null, null, null);
+    add(ts, avg, min, max);
+    beforeTs = ts;
+  }
+  return [times, ...columns];
+}
+
+/** Where values stand that have none beside them. */
+export function alonePlaces(values: ArrayLike<number | null | undefined>): number[] {
+  const isThere = (place: number) => typeof values[place] === 'number';
+  return Array.from(values, (_, place) => place).filter(
+    (place) => isThere(place) && !isThere(place - 1) && !isThere(place + 1),
+  );
+}
+
+/** From how long on nothing measured is a gap, ms. */
+export function gapOf({ points, widthMs }: Pick<Series, 'points' | 'widthMs'>): number {
+  return Math.max(widthMs * bridged, usualStep(points) * late);
+}
+
+/** The median distance of neighbours, ms: a sense that measures hourly has no gaps between hours. */
+function usualStep(points: readonly Point[]): number {
+  const steps = points.slice(1).map(({ ts }, place) => ts - (points[place]?.ts ?? ts));
+  return steps.sort((a, b) => a - b)[Math.floor(steps.length / 2)] ?? 0;
+}
+
+/** Events that are one mark, newest first. `ts`: where it stands. */
+export type Cluster = { ts: number; events: EventView[] };
+
+/** Puts events together that are closer than a part of the span. They come newest first. */
+export function clusters(
+  events: readonly EventView[],
+  { start, end }: Span,
+  closest: number,
+): Cluster[] {
+  const leastMs = (end - start) * closest;
+  const found: Cluster[] = [];
+  for (const event of events) {
+    const { timestamp } = event;
+    if (timestamp < start || timestamp > end) continue;
+    const last = found.at(-1);
+    if (last && last.ts - timestamp < leastMs) last.events.push(event);
+    else found.push({ ts: timestamp, events: [event] });
+  }
+  return found;
+}
+
+/** A limit that is farther away than the values are apart would press them flat. */
+const farthest = 2;
+
+type View = { limits: readonly Limit[]; alarms: readonly Span[]; span: Span };
+
+/**
+ * From where to where the values and the limits that are near reach. While an alarm was open, the nearest limit
+ * that opens one is near: it is what the reader looks for.
+ */
+export function inView(min: number, max: number, { limits, alarms, span }: View): [number, number] {
+  const reach = Math.max(max - min, Math.abs(max) / 10) * farthest;
+  const near = limits
+    .map(({ value }) => value)
+    .filter((value) => value > min - reach && value < max + reach);
+  if (alarms.some(({ start, end }) => start < span.end && end > span.start)) {
+    const distance = ({ value }: Limit) => Math.max(min - value, value - max);
+    const [nearest] = limits
+      .filter(({ isAlarm }) => isAlarm)
+      .toSorted((one, other) => distance(one) - distance(other));
+    if (nearest) near.push(nearest.value);
+  }
+  return [Math.min(min, ...near), Math.max(max, ...near)];
+}
+
+const header = 'time,sId,name,unit,min,mean,max,values';
+
+/** What is drawn, a row for each value or bucket. Numbers as they are stored, times as ISO 8601 in UTC. */
+export function toCsv(all: readonly Series[], senses: ReadonlyMap<string, Sense>): string {
+  const rows = all.flatMap(({ sId, points }) => {
+    const { name = '', unit = '' } = senses.get(sId) ?? {};
+    const of = [sId, name, unit].map(quote).join(',');
+    return points.map(
+      ({ ts, min, avg, max, count }) =>
+        `${dateOf(ts).toISOString()},${of},${min},${avg},${max},${count}`,
+    );
+  });
+  return [header, ...rows, ''].join('\r\n');
+}
+
+/** RFC 4180. A name that a spreadsheet would take for a formula is kept as text by an apostrophe. */
+function quote(text: string): string {
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }

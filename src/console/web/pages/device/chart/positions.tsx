@@ -6,12 +6,11 @@ import type { Sense } from '../../../api/types.ts';
 import { now } from '../../../app/now.ts';
 import { formatNumber, formatTime, formatValue } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
-import { nameOfSense } from '../../../parts/senses.ts';
+import { nameOfSense } from '../../../api/devices.ts';
 import type { CurrentProfile } from '../tab.ts';
-import { areasOf } from './areas.ts';
+import { areasOf, type Located, placesOf } from './places.ts';
 import type { MapProps } from './map.tsx';
-import { placesOf, type Located } from './places.ts';
-import { readRange, type Range } from './range.ts';
+import { type Range, readRange } from './series.ts';
 
 type PositionsProps = {
   uuid: string;

@@ -1,8 +1,10 @@
 import { listBuckets, listPoints } from '../../../api/measurements.ts';
-import type { LiveValue } from '../../../api/stream.ts';
-import type { Point, Series } from './point.ts';
-import { widthOf, type Range } from './range.ts';
-import type { Span } from './span.ts';
+import type { ListedAlarm } from '../../../api/types.ts';
+import { queryOf, setQuery } from '../../../app/router.ts';
+import type { LiveValue } from '../../../app/stream.ts';
+import { formatNumber } from '../../../text/format.ts';
+import { t } from '../../../text/t.ts';
+import { gapOf, type Point, type Segment, type Series, type Span } from './points.ts';
 
 /** Of fewer values each is drawn. */
 const mostSingle = 2_000;
@@ -83,3 +85,120 @@ const joined = (point: Point, val: number): Point => ({
   last: val,
   count: point.count + 1,
 });
+
+const hourMs = 3_600_000;
+
+export const ranges = { '1h': 1, '6h': 6, '24h': 24, '7d': 168, '30d': 720, '90d': 2_160 } as const;
+export type RangeName = keyof typeof ranges;
+
+/** What the chart shows: a length up to now, or a part that was zoomed into. */
+export type Range = Span & { name: RangeName | null };
+
+/** The range in the URL. */
+export function readRange(nowTs: number): Range {
+  const start = Number(queryOf('from'));
+  const end = Number(queryOf('to'));
+  if (Number.isSafeInteger(start) && start > 0 && Number.isSafeInteger(end) && end > start)
+    return { name: null, start, end };
+  const asked = queryOf('range');
+  const name = asked in ranges ? (asked as RangeName) : '24h';
+  return { name, start: nowTs - ranges[name] * hourMs, end: nowTs };
+}
+
+const leastMs = 10_000;
+const mostMs = 10 * 366 * 24 * hourMs;
+
+/** Shows a span. It becomes a step that Back undoes, unless it goes on with the one before. */
+export function showSpan({ start, end }: Span, { replace = false } = {}): void {
+  const middle = (start + end) / 2;
+  const half = Math.min(Math.max(end - start, leastMs), mostMs) / 2;
+  const from = Math.max(1, Math.round(middle - half));
+  setQuery({ from: String(from), to: String(Math.round(middle + half)) }, { replace });
+}
+
+/** So many times as long, about a point of it: 0 is its start, 1 its end. */
+export function scaleSpan({ start, end }: Span, by: number, about = 0.5): Span {
+  const fixed = start + (end - start) * about;
+  return { start: fixed - (fixed - start) * by, end: fixed + (end - fixed) * by };
+}
+
+/** Later by a part of its length. */
+export function moveSpan({ start, end }: Span, by: number): Span {
+  const ms = (end - start) * by;
+  return { start: start + ms, end: end + ms };
+}
+
+const widths = [
+  ['10s', 10_000],
+  ['1m', 60_000],
+  ['5m', 300_000],
+  ['15m', 900_000],
+  ['1h', hourMs],
+  ['6h', 6 * hourMs],
+] as const;
+
+export type Width = { bucket: string; ms: number };
+
+/** The bucket of which about a thousand fill the range. */
+export function widthOf({ start, end }: Span): Width {
+  const [bucket, ms] = widths.find(([, ms]) => ms >= (end - start) / 1_000) ?? ['1d', 24 * hourMs];
+  return { bucket, ms };
+}
+
+const tones = 4;
+
+/** When alarms were open. */
+export function alarmSpans(alarms: readonly ListedAlarm[], span: Span): Segment[] {
+  return alarms
+    .map(({ sinceTs, closedTs, eventName }) => ({
+      start: Math.max(sinceTs, span.start),
+      end: Math.min(closedTs ?? span.end, span.end),
+      text: eventName || t('chart.alarm'),
+      tone: 0,
+    }))
+    .toSorted((one, other) => one.start - other.start);
+}
+
+/** A sense of few values as a strip: on and off, or a number of a list. */
+export function valueSegments(series: Series, isSwitch: boolean): Segment[] {
+  const { points, widthMs } = series;
+  const gapMs = gapOf(series);
+  const segments: Segment[] = [];
+  for (const [place, { ts, min, max, last }] of points.entries()) {
+    const nextTs = points[place + 1]?.ts ?? Number.POSITIVE_INFINITY;
+    const end = nextTs - ts > gapMs ? ts + Math.max(widthMs, gapMs / 3) : nextTs;
+    const isMixed = min !== max;
+    const text = isMixed ? t('chart.mixed') : isSwitch ? sayOn(last) : formatNumber(last);
+    const tone = isMixed ? tones : Math.abs(last) % tones;
+    const before = segments.at(-1);
+    if (before?.text === text && before.end >= ts) before.end = end;
+    else segments.push({ start: ts, end, text, tone });
+  }
+  return segments;
+}
+
+const sayOn = (value: number) => t(value === 0 ? 'chart.off' : 'chart.on');
+
+/** So narrow parts are not told apart. */
+const leastPart = 0.002;
+
+/** What of it lies in the span; parts that are too narrow to be seen become one. */
+export function thin(segments: readonly Segment[], { start, end }: Span): Segment[] {
+  const leastMs = (end - start) * leastPart;
+  const shown: Segment[] = [];
+  for (const segment of segments) {
+    if (segment.end < start || segment.start > end) continue;
+    const part = {
+      ...segment,
+      start: Math.max(segment.start, start),
+      end: Math.min(segment.end, end),
+    };
+    const last = shown.at(-1);
+    const isNarrow = (each: Span) => each.end - each.start < leastMs;
+    if (last && isNarrow(part) && isNarrow(last) && part.start - last.end < leastMs) {
+      last.end = part.end;
+      if (last.text !== part.text) Object.assign(last, { text: t('chart.mixed'), tone: tones });
+    } else shown.push(part);
+  }
+  return shown;
+}

@@ -1,9 +1,9 @@
 import { useState } from 'preact/hooks';
 import type { Sense } from '../../../api/types.ts';
+import { accountOf } from '../../../app/session.ts';
 import { formatNumber } from '../../../text/format.ts';
-import { t } from '../../../text/t.ts';
-import { createFormats } from './formats.ts';
-import type { Series } from './point.ts';
+import { locale, t } from '../../../text/t.ts';
+import { dateOf, type Series, type Span, toCsv } from './points.ts';
 
 const mostRows = 200;
 type ValueTableProps = { label: string; sense: Sense | undefined; series: Series };
@@ -61,3 +61,47 @@ function Rows({ label, sense, series: { points, widthMs } }: ValueTableProps) {
 }
 
 const headOf = { min: 'device.least', avg: 'device.mean', max: 'device.most' } as const;
+
+export type Formats = { time: (ts: number) => string; number: (value: number) => string };
+
+/** For many rows at once: to make a format takes longer than to use it a hundred times. */
+export function createFormats(decimals: number | undefined): Formats {
+  const digits =
+    decimals === undefined
+      ? { maximumFractionDigits: 3 }
+      : { minimumFractionDigits: decimals, maximumFractionDigits: decimals };
+  const number = new Intl.NumberFormat(locale(), digits);
+  const time = new Intl.DateTimeFormat(locale(), {
+    timeZone: accountOf()?.timeZone,
+    dateStyle: 'medium',
+    timeStyle: 'medium',
+  });
+  return { time: (ts) => time.format(ts), number: (value) => number.format(value) };
+}
+
+type CsvButtonProps = {
+  uuid: string;
+  series: readonly Series[];
+  senses: ReadonlyMap<string, Sense>;
+  span: Span;
+};
+
+/** Saves what is drawn. */
+export function CsvButton({ uuid, series, senses, span }: CsvButtonProps) {
+  const save = () => {
+    const url = URL.createObjectURL(new Blob([toCsv(series, senses)], { type: 'text/csv' }));
+    const link = document.createElement('a');
+    link.href = url;
+    link.download = `${uuid}_${dayOf(span.start)}_${dayOf(span.end)}.csv`;
+    link.click();
+    // Once it is taken: a click begins a download that reads it later.
+    setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  };
+  return (
+    <button type="button" class="link" onClick={save}>
+      {t('chart.csv')}
+    </button>
+  );
+}
+
+const dayOf = (ts: number) => dateOf(ts).toISOString().slice(0, 10);

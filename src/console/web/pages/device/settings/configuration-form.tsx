@@ -1,16 +1,20 @@
-import { useState } from 'preact/hooks';
-import { reload } from '../../../api/cache.ts';
-import { saveConfiguration } from '../../../api/device.ts';
+import { useEffect, useId, useRef, useState } from 'preact/hooks';
+import { reload, useQuery } from '../../../api/cache.ts';
+import {
+  listRejections,
+  nameOfSense,
+  type Rejection,
+  saveConfiguration,
+  sensesOf,
+} from '../../../api/devices.ts';
+import { useLatest } from '../../../api/measurements.ts';
 import { ApiError } from '../../../api/request.ts';
-import type { Configuration } from '../../../api/types.ts';
+import type { Configuration, Sense } from '../../../api/types.ts';
 import { queryOf } from '../../../app/router.ts';
-import { Problem } from '../../../parts/problem.tsx';
-import { sensesOf } from '../../../parts/senses.ts';
+import { Problem } from '../../../parts/panel.tsx';
+import { describeRejection } from '../../../parts/rejections.tsx';
+import { formatValue } from '../../../text/format.ts';
 import { t } from '../../../text/t.ts';
-import { checkDraft, type FieldProblem } from './check-draft.ts';
-import { configurationOf, draftOf, newSense, type Draft, type DraftSense } from './draft.ts';
-import { NextValue } from './next-value.tsx';
-import { SenseFields } from './sense-fields.tsx';
 
 type FormProps = { uuid: string; configuration: Configuration };
 
@@ -115,4 +119,228 @@ function withSense(draft: Draft, sId: string): Draft {
       m === 0 ? { ...module, senses: [...module.senses, newSense(draft, sId)] } : module,
     ),
   };
+}
+
+type Module = Configuration['module'][number];
+/** As they stand in the form's fields. */
+export type DraftSense = Record<SenseField, string> & { own: Partial<Sense> };
+export type DraftModule = { own: Module; senses: DraftSense[] };
+export type Draft = { device: Configuration['device']; modules: DraftModule[] };
+
+export const senseFields = [
+  'sId',
+  'name',
+  'unit',
+  'decimals',
+  'min',
+  'max',
+  'minInterval',
+] as const;
+export type SenseField = (typeof senseFields)[number];
+export const numberFields: readonly SenseField[] = ['decimals', 'min', 'max', 'minInterval'];
+
+/** What the device is called in the form; members that it does not show are kept. */
+export function draftOf({ device, module }: Configuration): Draft {
+  const modules = module.map((own) => ({ own, senses: own.senses.map(draftSense) }));
+  return { device: { ...device }, modules };
+}
+
+function draftSense(sense: Sense): DraftSense {
+  const texts = senseFields.map((field) => [field, String(sense[field] ?? '')]);
+  return { ...(Object.fromEntries(texts) as Record<SenseField, string>), own: sense };
+}
+
+/** A sense that is added, or that the device sent already. */
+export function newSense(draft: Draft, sId?: string): DraftSense {
+  const used = new Set(draft.modules.flatMap(({ senses }) => senses.map(({ sId }) => sId)));
+  let number = 16;
+  while (used.has(`0x${number.toString(16)}`)) number += 1;
+  const { own, ...texts } = draftSense({ sId: sId ?? `0x${number.toString(16)}` });
+  return { ...texts, own };
+}
+
+/** What is sent: fields that are empty are left out, numbers that are none stay what was typed. */
+export function configurationOf({ device, modules }: Draft): Configuration {
+  return {
+    device,
+    module: modules.map(({ own, senses }) => ({ ...own, senses: senses.map(senseOf) })),
+  };
+}
+
+function senseOf(draft: DraftSense): Sense {
+  const { own, ...texts } = draft;
+  const sense: Record<string, unknown> = { ...own };
+  for (const field of senseFields) {
+    const text = texts[field].trim();
+    if (text === '') delete sense[field];
+    else sense[field] = numberFields.includes(field) ? readNumber(text) : text;
+  }
+  return sense as Sense;
+}
+
+/** With a decimal comma too. What is no number is left to the service to refuse, at its place. */
+export function readNumber(text: string): number | string {
+  const number = Number(text.replace(/[\u2212\u2013]/g, '-').replace(',', '.'));
+  return Number.isFinite(number) ? number : text;
+}
+
+export type FieldProblem = { path: string; message: string };
+
+/** What the service would refuse, at its place and in the reader's language. It looks at everything else itself. */
+export function checkDraft({ modules }: Draft): FieldProblem[] {
+  const used = new Set<string>();
+  return modules.flatMap(({ senses }, m) =>
+    senses.flatMap((sense, s) =>
+      checkSense(sense, used).map(({ path, message }) => ({
+        path: `/module/${m}/senses/${s}/${path}`,
+        message,
+      })),
+    ),
+  );
+}
+
+function checkSense(sense: DraftSense, used: Set<string>): FieldProblem[] {
+  const problems: FieldProblem[] = [];
+  const sId = sense.sId.trim();
+  if (!/^0x[0-9a-f]+$/i.test(sId)) problems.push({ path: 'sId', message: t('settings.wrongId') });
+  if (used.has(sId)) problems.push({ path: 'sId', message: t('settings.wrongTwice') });
+  used.add(sId);
+  for (const path of numberFields)
+    if (sense[path].trim() !== '' && typeof readNumber(sense[path]) !== 'number')
+      problems.push({ path, message: t('settings.wrongNumber') });
+  const [min, max] = [readNumber(sense.min), readNumber(sense.max)];
+  const isBoth = sense.min.trim() !== '' && sense.max.trim() !== '';
+  if (isBoth && typeof min === 'number' && typeof max === 'number' && min > max)
+    problems.push({ path: 'min', message: t('settings.wrongOrder') });
+  return problems;
+}
+
+type SenseFieldsProps = {
+  sense: DraftSense;
+  /** Where it stands in the configuration, as a JSON Pointer. */
+  path: string;
+  problemAt: (path: string) => string;
+  /** It is what the page was opened for. */
+  isWanted: boolean;
+  onChange: (field: SenseField, value: string) => void;
+  onRemove: () => void;
+};
+
+/** One sense: what it is called, its unit, and between which values it is taken. */
+export function SenseFields(props: SenseFieldsProps) {
+  const { sense, path, problemAt, isWanted, onChange, onRemove } = props;
+  const box = useRef<HTMLFieldSetElement>(null);
+  useEffect(() => {
+    if (!isWanted || !box.current) return;
+    box.current.scrollIntoView({ block: 'center' });
+    box.current.querySelector<HTMLInputElement>('input[name=min]')?.focus({ preventScroll: true });
+  }, [isWanted]);
+  return (
+    <fieldset ref={box} class={isWanted ? 'sense sense-wanted' : 'sense'}>
+      <legend>{sense.name || sense.sId}</legend>
+      <div class="sense-fields">
+        {senseFields.map((field) => (
+          <Field
+            key={field}
+            field={field}
+            value={sense[field]}
+            unit={sense.unit}
+            problem={problemAt(`${path}/${field}`)}
+            onChange={onChange}
+          />
+        ))}
+      </div>
+      {keepsLimits(sense) && (
+        <p class="notice" role="status">
+          {t('settings.limitsKept', { unit: sense.unit })}
+        </p>
+      )}
+      <button type="button" class="link" onClick={onRemove}>
+        {t('settings.removeSense', { name: sense.name || sense.sId })}
+      </button>
+    </fieldset>
+  );
+}
+
+/** Another unit, and the limits as they were: nothing converts them. */
+function keepsLimits({ own, unit, min, max }: DraftSense): boolean {
+  const isOther = own.unit !== undefined && unit !== '' && unit !== own.unit;
+  const isKept = min === String(own.min ?? '') && max === String(own.max ?? '');
+  return isOther && isKept && (min !== '' || max !== '');
+}
+
+type FieldProps = {
+  field: SenseField;
+  value: string;
+  unit: string;
+  problem: string;
+  onChange: (field: SenseField, value: string) => void;
+};
+
+function Field({ field, value, unit, problem, onChange }: FieldProps) {
+  const isRange = (field === 'min' || field === 'max') && unit !== '';
+  const label = t(`settings.${field}`);
+  const id = useId();
+  const isWrong = problem !== '';
+  return (
+    <div class="field">
+      <label for={id}>{isRange ? `${label} (${unit})` : label}</label>
+      <input
+        id={id}
+        name={field}
+        value={value}
+        autocomplete="off"
+        inputMode={numberFields.includes(field) ? 'decimal' : 'text'}
+        aria-invalid={isWrong}
+        aria-describedby={isWrong ? `${id}-problem` : undefined}
+        onInput={({ currentTarget }) => onChange(field, currentTarget.value)}
+      />
+      {isWrong && (
+        <span class="field-problem" id={`${id}-problem`}>
+          {problem}
+        </span>
+      )}
+    </div>
+  );
+}
+
+type NextValueProps = { uuid: string; senses: ReadonlyMap<string, Sense> };
+
+/** After a change: whether what the device sends next is stored. */
+export function NextValue({ uuid, senses }: NextValueProps) {
+  const { data: latest } = useLatest([uuid]);
+  const before = useRef<ReadonlyMap<string, number> | null>(null);
+  if (before.current === null && latest)
+    before.current = new Map(latest.map(({ sId, ts }) => [sId, ts]));
+  const refused = useNewRejection(uuid);
+  const stored = (latest ?? []).filter(({ sId, ts }) => before.current?.get(sId) !== ts);
+  const said = stored.map(({ sId, val }) => {
+    const sense = senses.get(sId);
+    return `${nameOfSense(sId, sense)} ${formatValue(val, sense)}`;
+  });
+  if (said.length === 0 && refused)
+    return (
+      <p role="status" class="form-error">
+        {t('settings.refused', { why: describeRejection(refused, senses) })}
+      </p>
+    );
+  return (
+    <p role="status" class={said.length === 0 ? 'waiting' : 'form-done'}>
+      {said.length === 0 ? t('settings.next') : t('settings.stored', { values: said.join(', ') })}
+    </p>
+  );
+}
+
+/** The newest message that was refused since this is on the screen. */
+function useNewRejection(uuid: string): Rejection | undefined {
+  const { data: rejections } = useQuery(
+    `rejections/${uuid}`,
+    (signal) => listRejections(uuid, signal),
+    { everyMs: 2_000 },
+  );
+  const beforeTs = useRef<number | null>(null);
+  const newestTs = Math.max(0, ...(rejections ?? []).map(({ timestamp }) => timestamp));
+  if (beforeTs.current === null && rejections) beforeTs.current = newestTs;
+  const isNew = beforeTs.current !== null && newestTs > beforeTs.current;
+  return isNew ? rejections?.find(({ timestamp }) => timestamp === newestTs) : undefined;
 }

@@ -1,14 +1,12 @@
-import { useState } from 'preact/hooks';
+import { useId, useState } from 'preact/hooks';
+import type { DeviceAction } from '../../../api/types.ts';
 import { Dialog } from '../../../parts/dialog.tsx';
-import { Problem } from '../../../parts/problem.tsx';
+import { type AskedQuiet, QuietFields, quietFromNow } from '../../../parts/form.tsx';
+import { Problem } from '../../../parts/panel.tsx';
 import { count, t } from '../../../text/t.ts';
-import { begin } from '../jobs/jobs.ts';
-import { clearSelection, selection, toTarget } from '../selection.ts';
-import { toMembers, type Asked } from './asked.ts';
-import { Affected } from './affected.tsx';
-import { LabelFields } from './label-fields.tsx';
-import { MuteFields } from './mute-fields.tsx';
-import { RemoveFields } from './remove-fields.tsx';
+import { describeFilter, useLabels } from '../filter.tsx';
+import { clearSelection, selection, toTarget } from '../fleet-table.tsx';
+import { begin } from '../jobs.tsx';
 
 export type ActionDialogProps = { number: number; onClose: () => void };
 
@@ -71,5 +69,105 @@ export function ActionDialog({
         </div>
       </form>
     </Dialog>
+  );
+}
+
+/** A label to put on, or to take off; those that there are already are proposed. */
+export function LabelFields({ what, onChange }: FieldsProps) {
+  const { data: labels = [] } = useLabels();
+  const [text, setText] = useState('');
+  const id = useId();
+  const take = (next: string) => {
+    setText(next);
+    const label = next.trim();
+    onChange(label === '' ? null : { labels: [label] });
+  };
+  return (
+    <>
+      <label class="field">
+        <span>{t('act.label.which')}</span>
+        <input
+          value={text}
+          list={id}
+          maxLength={64}
+          autocomplete="off"
+          autofocus
+          placeholder={t('act.label.placeholder')}
+          onInput={({ currentTarget }) => take(currentTarget.value)}
+        />
+      </label>
+      <datalist id={id}>
+        {labels.map(({ label }) => (
+          <option key={label} value={label} />
+        ))}
+      </datalist>
+      {what === 'unlabel' && <p class="fine">{t('act.unlabel.hint')}</p>}
+    </>
+  );
+}
+
+/** For how long nobody is told of the chosen devices. */
+export function MuteFields({ onChange }: FieldsProps) {
+  return (
+    <>
+      <p class="fine">{t('act.mute.hint')}</p>
+      <QuietFields onChange={onChange} />
+    </>
+  );
+}
+
+/** There is no way back: the name of the one device, or their number, has to be typed. */
+export function RemoveFields({ number, onChange }: FieldsProps) {
+  const [text, setText] = useState('');
+  const { value } = selection;
+  const [only = ''] = value.kind === 'some' && number === 1 ? value.names.values() : [];
+  const wanted = only.trim() || String(number);
+  return (
+    <>
+      <p>{t('act.remove.hint')}</p>
+      <label class="field">
+        <span>{t('act.remove.type', { word: wanted })}</span>
+        <input
+          value={text}
+          autocomplete="off"
+          spellcheck={false}
+          autofocus
+          onInput={({ currentTarget }) => {
+            setText(currentTarget.value);
+            onChange(currentTarget.value.trim() === wanted ? {} : null);
+          }}
+        />
+      </label>
+    </>
+  );
+}
+
+/** What an action takes beside its devices. */
+export type Asked = Required<Pick<DeviceAction, 'labels'>> | AskedQuiet | Record<string, never>;
+
+/** As it is sent. */
+export const toMembers = (asked: Asked): Pick<DeviceAction, 'labels' | 'untilTs' | 'reason'> =>
+  'forMs' in asked ? quietFromNow(asked as AskedQuiet) : asked;
+
+/** Of a form's fields: `onChange` is given null while they are not filled in. */
+export type FieldsProps = {
+  what: 'label' | 'unlabel' | 'mute' | 'remove';
+  number: number;
+  onChange: (asked: Asked | null) => void;
+};
+
+const named = 5;
+
+/** Which devices it is about, in words: some by name, or what they have in common. */
+export function Affected() {
+  const { value } = selection;
+  if (value.kind === 'all') return <p class="fine">{describeFilter(value.filter)}</p>;
+  const names = [...value.names.values()].map((name) => name || t('fleet.unnamed'));
+  const more = names.length - named;
+  return (
+    <p class="fine affected">
+      {names.slice(0, named).join(', ')}
+      {more > 0 && ` ${count('fleet.more', more)}`}
+    </p>
   );
 }

@@ -1,10 +1,10 @@
 import type { ComponentType } from 'preact';
 import { useState } from 'preact/hooks';
 import type { FleetFilter, ListedDevice } from '../../../api/devices.ts';
-import { Problem } from '../../../parts/problem.tsx';
+import { Problem } from '../../../parts/panel.tsx';
 import { count, t } from '../../../text/t.ts';
-import { begin } from '../jobs/jobs.ts';
-import { clearSelection, countSelected, selectAll, selection, toTarget } from '../selection.ts';
+import { begin } from '../jobs.tsx';
+import { clearSelection, countSelected, selectAll, selection, toTarget } from '../fleet-table.tsx';
 import type { ActionDialogProps } from './action-dialog.tsx';
 
 type DialogOf = ComponentType<ActionDialogProps & { what: Name }>;

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { sayDay, sayFullTime, sayTime } from '../../src/console/web/text/time.ts';
+import { sayDay, sayFullTime, sayTime } from '../../../src/console/web/text/time.ts';
 
 const at = (text: string) => Date.parse(text);
 const reader = (timeZone: string, now: string, locale = 'en-GB') => ({

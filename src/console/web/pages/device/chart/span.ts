@@ -1,2 +1,0 @@
-/** Times in ms. */
-export type Span = { start: number; end: number };
