@@ -98,22 +98,27 @@ function answerFile(
 
 const notReady = {
   en: {
-    building: { title: 'One moment', text: 'The console is being built: it is here in a second.' },
+    building: {
+      title: 'One moment',
+      text: 'The console is being built and will be ready in a moment.',
+    },
     failed: {
-      title: 'No console',
-      text: 'It could not be built, and the log says why (console.failed). All else is served.',
-      link: { to: '/docs', text: 'The reference' },
+      title: 'Console unavailable',
+      text: 'The console could not be built. The log says why (console.failed). Everything else is running.',
+      link: { to: '/docs', text: 'API reference' },
     },
   },
   de: {
     building: {
       title: 'Einen Moment',
-      text: 'Die Oberfläche wird gebaut: in einer Sekunde ist sie da.',
+      text: 'Die Konsole wird gebaut und ist gleich bereit.',
     },
     failed: {
-      title: 'Keine Oberfläche',
-      text: 'Sie ließ sich nicht bauen; im Protokoll steht, warum (console.failed). Alles andere läuft.',
-      link: { to: '/docs', text: 'Die Referenz' },
+      title: 'Konsole nicht verfügbar',
+      text:
+        'Die Konsole konnte nicht gebaut werden. Der Grund steht im Log (console.failed). Alles ' +
+        'andere läuft.',
+      link: { to: '/docs', text: 'API-Referenz' },
     },
   },
 } satisfies Record<'en' | 'de', Record<'building' | 'failed', PageText>>;
@@ -159,7 +164,7 @@ export function startConsoleBuild({
     if (isTold && failure && !stopping.signal.aborted)
       log.error(
         { event: 'console.failed', err: failure.err },
-        'The console could not be built; everything else is served.',
+        'The console could not be built; everything else is running.',
       );
   };
   const stopping = new AbortController();

@@ -18,9 +18,9 @@ type SessionAccount = z.infer<typeof SessionAccount>;
 /** What the console asks first. */
 export const SessionView = z.object({
   account: SessionAccount.optional().meta({ description: 'Absent without a session.' }),
-  firstRun: z.boolean().meta({ description: 'Whether there is no account yet.' }),
+  firstRun: z.boolean().meta({ description: 'Whether no account exists yet.' }),
   openRegistration: z.boolean(),
-  mail: z.boolean().meta({ description: 'Whether a forgotten password can be set by mail.' }),
+  mail: z.boolean().meta({ description: 'Whether a forgotten password can be reset by e-mail.' }),
   timestamp,
 });
 export type SessionView = z.infer<typeof SessionView>;
@@ -71,7 +71,7 @@ function describe(deps: SessionRoutesDeps): Route {
     name: 'getConsoleSession',
     method: 'get',
     path,
-    summary: 'Who is signed in to the console',
+    summary: "Get the console's session",
     tag,
     auth: 'none',
     errors: [403],
@@ -91,8 +91,9 @@ function begin({ cookie, signIn, describeAccount }: SessionRoutesDeps): Route {
     path,
     summary: 'Sign in to the console',
     description:
-      'Sets a cookie that opens every route for pages of this origin; with `X-Sensorium-Console: 1` also ' +
-      'what changes something. A session like any other.',
+      'Sets a cookie that opens every route to pages of this origin. A request that changes ' +
+      'something also needs the header `X-Sensorium-Console: 1`. Otherwise this is a session ' +
+      'like any other.',
     tag,
     auth: 'none',
     errors: [401, 403, 429],
@@ -116,7 +117,7 @@ function end({ cookie, signOut }: SessionRoutesDeps): Route {
     method: 'delete',
     path,
     summary: 'Sign out of the console',
-    description: 'Ends the session, and clears the cookie.',
+    description: 'Ends the session and clears the cookie.',
     tag,
     auth: 'account',
     errors: [],
@@ -173,8 +174,8 @@ export function createSessionCookie({ keys, publicUrl }: SessionCookieOptions): 
     if (isOfHost(origin, header('host'))) return;
     throw new DomainError(
       'forbidden',
-      `The cookie of the console opens nothing for other sites: Origin is ${origin}, and Host ${header('host')}. ` +
-        'Behind a proxy that changes Host set PUBLIC_URL.',
+      `The console's cookie is not accepted from other sites: Origin is ${origin}, but Host is ` +
+        `${header('host')}. Behind a proxy that changes Host, set PUBLIC_URL.`,
     );
   };
   const attributes = (isHttps: boolean) =>
@@ -191,7 +192,7 @@ export function createSessionCookie({ keys, publicUrl }: SessionCookieOptions): 
       if (!harmless.includes(request.method) && request.header(consoleHeader) !== '1')
         throw new DomainError(
           'forbidden',
-          `With a cookie the header ${consoleHeader}: 1 is needed.`,
+          `A request with the cookie needs the header ${consoleHeader}: 1.`,
         );
       return token;
     },

@@ -30,10 +30,10 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.getByLabel('Time zone').waitFor();
     if (look === 'light') await checkPage(watched, `account-profile-${look}`);
     const shown = {
-      contacts: 'What this installation can send',
-      access: 'Change the e-mail address',
-      sessions: 'this one',
-      keys: look === 'light' ? 'No key yet' : 'Dashboard',
+      contacts: 'Available channels',
+      access: 'Change e-mail address',
+      sessions: 'this session',
+      keys: look === 'light' ? 'No API keys yet' : 'Dashboard',
       usage: /of 10,000/,
       audit: 'Account created',
       delete: 'This cannot be undone',
@@ -42,7 +42,7 @@ describe.skipIf(browserPath === null)('the account', () => {
       await page.goto(`${world().url}/console/account/${section}`);
       await page.getByText(text).first().waitFor();
       if (section === 'keys' && look === 'light') {
-        await press(page, 'Create a key');
+        await press(page, 'Create API key');
         await page.getByRole('textbox', { name: 'Name' }).fill('Dashboard');
         await checkPage(watched, `account-key-${look}`);
         await inDialog(page, 'Create key');
@@ -57,7 +57,7 @@ describe.skipIf(browserPath === null)('the account', () => {
         await checkPage(watched, `account-${section}-${look}`);
     }
     await page.goto(`${world().url}/console/account/nothing`);
-    await page.getByText('There is no such page').waitFor();
+    await page.getByText('This page does not exist').waitFor();
     await page.context().close();
   });
 
@@ -67,10 +67,10 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.getByLabel('Time zone').fill('Mars/Olympus');
     await press(page, 'Save');
     const zone = page.getByLabel('Time zone');
-    await page.getByText('There is no such time zone').waitFor();
+    await page.getByText('Unknown time zone').waitFor();
     expect(await zone.getAttribute('aria-invalid')).toBe('true');
     expect(await zone.and(page.locator(':focus')).count()).toBe(1);
-    await press(page, "This device's");
+    await press(page, "Use this device's time zone");
     await press(page, 'Save');
     await page.getByText('Saved.').waitFor();
     const headers = { Authorization: `Bearer ${token}` };
@@ -93,7 +93,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.goto(`${world().url}/console/account/contacts`);
     await page.getByText(own.email).first().waitFor();
     expect(await page.getByText('not confirmed').count()).toBe(0);
-    await press(page, 'Send a test to all');
+    await press(page, 'Send test to all');
     await page.getByText('The test message was delivered').waitFor();
     await world().mail.mailTo(own.email, ({ text }) => !text.includes('/confirm?'));
     await checkPage(watched, 'account-contacts-tried-phone');
@@ -113,16 +113,16 @@ describe.skipIf(browserPath === null)('the account', () => {
     await page.getByLabel('Webhook', { exact: true }).check({ force: true });
     await page.getByLabel('URL').fill(url.replace('http:', 'ftp:'));
     await inDialog(page, 'Add');
-    await page.getByText('Expected a URL').waitFor();
+    await page.getByText('Enter an http or https URL').waitFor();
     await checkPage(watched, 'account-webhook-wrong-dark');
     await page.getByLabel('URL').fill(url);
     await inDialog(page, 'Add');
-    await press(page, 'Show the secret');
+    await press(page, 'Show secret');
     const secret = await page.locator('.copy-text').innerText();
-    await press(page, 'Send a test to all');
+    await press(page, 'Send test to all');
     await page.getByText('the receiver did not answer with 2xx').waitFor();
     await press(page, `Change ${url}`);
-    await page.getByLabel('Told of alarms').selectOption('900000');
+    await page.getByLabel('Notify about alarms').selectOption('900000');
     await page.getByLabel('Only devices').fill('cellar, attic');
     await inDialog(page, 'Save');
     await page.getByText('only devices with cellar, attic').waitFor();
@@ -138,10 +138,10 @@ describe.skipIf(browserPath === null)('the account', () => {
     const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
     const body = JSON.stringify({ apn: [{ token: 'one' }, { token: 'two' }] });
     await fetch(`${world().url}/v2/accounts`, { method: 'PUT', headers, body });
-    await press(page, 'Remove 2 telephones');
+    await press(page, 'Remove 2 phones');
     await inDialog(page, 'Remove');
-    await page.getByText('The telephones were removed.').waitFor();
-    await page.getByText('Remove 2 telephones').waitFor({ state: 'detached' });
+    await page.getByText('The phones were removed.').waitFor();
+    await page.getByText('Remove 2 phones').waitFor({ state: 'detached' });
     const contacts = await fetch(`${world().url}/v2/accounts/contacts`, { headers });
     expect(await contacts.json()).toMatchObject({ pushTokens: 0 });
     await page.context().close();
@@ -149,11 +149,11 @@ describe.skipIf(browserPath === null)('the account', () => {
 
   short('an API key is shown once, works, and is revoked', async () => {
     const { page } = await world().open('keys');
-    await press(page, 'Create a key');
+    await press(page, 'Create API key');
     await page.getByRole('textbox', { name: 'Name' }).fill('Dashboard');
     for (const box of await page.getByRole('checkbox').all()) await box.uncheck();
     await inDialog(page, 'Create key');
-    await page.getByText('Choose at least one.').waitFor();
+    await page.getByText('Choose at least one permission.').waitFor();
     await page.getByLabel(/^Read devices/).check();
     await inDialog(page, 'Create key');
     const key = await page.locator('.copy-text').innerText();
@@ -163,7 +163,7 @@ describe.skipIf(browserPath === null)('the account', () => {
     expect(await page.content()).not.toContain(key);
     await press(page, 'Revoke Dashboard');
     await inDialog(page, 'Revoke');
-    await page.getByText('No key yet').waitFor();
+    await page.getByText('No API keys yet').waitFor();
     expect(await world().statusOf(key)).toBe(401);
     await page.context().close();
   });

@@ -74,13 +74,13 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await keyboard.type('g a / ?');
     await keyboard.press('Enter');
     await page.getByText(': g a / ?').waitFor();
-    await expectFocus(page, 'End the snooze');
+    await expectFocus(page, 'End snooze');
     await keyboard.press('Enter');
     await expectFocus(page, 'Snooze');
     // What leads past the menu is the first of a page.
     await page.reload();
     await page.locator('.alarm').waitFor();
-    await tabTo(page, 'Skip to the content');
+    await tabTo(page, 'Skip to content');
     await keyboard.press('Enter');
     await tabTo(page, 'Open');
     expect(faults).toEqual([]);
@@ -102,14 +102,14 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await page.getByLabel('Reason').fill(hostile);
     await page.getByRole('dialog').getByRole('button', { name: 'Snooze' }).click();
     await page.getByText(`: ${hostile}`).waitFor();
-    await act('End the snooze');
+    await act('End snooze');
     await act('Mute device');
     await page.getByRole('dialog').getByRole('button', { name: 'Mute device' }).click();
     await page.getByText(/^Device muted until/).waitFor();
-    await act('End the mute');
+    await act('Unmute device');
     await act('Acknowledge');
-    await page.getByText('Nothing new needs you').waitFor();
-    await page.getByRole('link', { name: 'Show what was acknowledged' }).click();
+    await page.getByText('Nothing new needs your attention').waitFor();
+    await page.getByRole('link', { name: 'Show acknowledged alarms' }).click();
     await page.getByText(/Acknowledged at \d\d:\d\d\./).waitFor();
     // It lasts: its device goes on saying so.
     await page.locator('.alarm-device').click();
@@ -117,14 +117,14 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await page.getByText(/Acknowledged at \d\d:\d\d\./).waitFor();
     await page.goBack();
     await act('Close');
-    await page.getByText('No alarm is acknowledged').waitFor();
+    await page.getByText('No acknowledged alarms').waitFor();
     await page.getByRole('link', { name: 'Closed' }).click();
-    await page.getByText(/Closed at \d\d:\d\d: a person closed it\./).waitFor();
+    await page.getByText(/Closed at \d\d:\d\d: somebody closed it\./).waitFor();
     expect(await page.title()).toBe('Alarms · Sensorium');
     expect(await icon()).not.toContain('text');
     // Back leads through the lists that were looked at.
     await page.goBack();
-    await page.getByText('No alarm is acknowledged').waitFor();
+    await page.getByText('No acknowledged alarms').waitFor();
     await page.getByRole('link', { name: /^Open/ }).click();
     await page.getByText(/^All quiet since \d\d:\d\d$/).waitFor();
     await takePicture(page, 'alarms-quiet-light');
@@ -160,7 +160,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     expect(await page.title()).toBe('(1) Alarms · Sensorium');
     await page.getByRole('searchbox').fill('attic');
     await page.keyboard.press('Enter');
-    await page.getByText('No such alarm on these devices').waitFor();
+    await page.getByText('No such alarms on these devices').waitFor();
     await page.goBack();
     await page.locator('.alarm').waitFor();
     await page.goto(`${service.url}/console/alarms?label=cellar`);

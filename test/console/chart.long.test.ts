@@ -117,7 +117,7 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
 
   test('a table and a CSV have what is drawn, and what arrives meanwhile', async () => {
     const { page, faults } = await open('light', '?range=6h&senses=0x10');
-    await page.getByText('As a table').first().click();
+    await page.getByText('Show as table').first().click();
     const rows = page.locator('.chart-table tbody tr');
     await rows.nth(199).waitFor();
     await charted.publish({ sId: '0x10', val: 3.3 });
@@ -140,9 +140,9 @@ describe.skipIf(browserPath === null)('what a device measured', () => {
     await page.route('**/v2/streams', (route) => route.abort());
     await show(page, 'hidden');
     await show(page, 'visible');
-    await page.getByText(/^Not live since \d\d:\d\d/).waitFor();
+    await page.getByText(/^No live data since \d\d:\d\d/).waitFor();
     await page.unroute('**/v2/streams');
-    await page.getByText(/^Not live since/).waitFor({ state: 'detached' });
+    await page.getByText(/^No live data since/).waitFor({ state: 'detached' });
     await charted.publish({ sId: '0x10', val: 2.5 });
     await card(page).getByText('2.5 °C').waitFor();
     await page.context().close();

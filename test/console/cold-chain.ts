@@ -66,7 +66,7 @@ export async function findThree(watched: Watched): Promise<void> {
   await rows(page).getByText('4 hr ago').waitFor();
   await checkPage(watched, 'cold-chain-silent');
   await rows(page)
-    .getByText(/^Refused, last at \d\d:\d\d$/)
+    .getByText(/^Login refused, most recently at \d\d:\d\d$/)
     .waitFor();
   await chip(/^Login refused 1$/).click();
   await expect.poll(() => names(page)).toEqual(['Box 00500']);

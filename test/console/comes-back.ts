@@ -16,7 +16,7 @@ export async function seeItComeBack({ url }: TestService, browser: Browser): Pro
   await countHeard(page);
   await signIn(page, url, newcomer);
   await page.goto(`${url}/console/`);
-  await page.getByText('No device yet').waitFor();
+  await page.getByText('No devices yet').waitFor();
   await expect.poll(() => heard(page, 'open')).toBeGreaterThan(0);
   const headers = { Authorization: `Bearer ${token}`, 'Content-Type': 'application/json' };
   const body = JSON.stringify(box('Cellar', ''));

@@ -94,13 +94,13 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await expect.poll(() => page.evaluate('scrollY')).toBeGreaterThan(0);
     await page.getByText('Does the device measure in another unit?').waitFor();
     await checkPage(watched, 'device-refused-light');
-    await page.getByRole('link', { name: 'Change what is allowed' }).click();
+    await page.getByRole('link', { name: 'Change the allowed range' }).click();
     const form = page.getByRole('group', { name: 'Temperature' });
     await changeUnitAlone(page, () => publish(device, { sId: '0x10', val: 98.7 }));
     await page.getByRole('button', { name: 'Save name and sensors' }).click();
-    await form.getByText('“At least” is above “At most”').waitFor();
+    await form.getByText('“Minimum” is greater than “Maximum”').waitFor();
     await checkPage(watched, 'device-settings-wrong-light');
-    await form.getByLabel('At most').fill('185');
+    await form.getByLabel('Maximum').fill('185');
     await page.getByRole('button', { name: 'Save name and sensors' }).click();
     await page.getByText('Waiting for the next value').waitFor();
     await publish(device, { sId: '0x10', val: 99.1 });
@@ -149,15 +149,15 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     const { page } = watched;
     await page.locator('.rejections').getByText('Wrong password').waitFor();
     await page.getByText('From 127.0.0.1').waitFor();
-    await page.getByText(/^Its login was refused/).waitFor();
+    await page.getByText(/^The device's login was refused/).waitFor();
     await checkPage(watched, 'device-logins-light');
-    await page.getByRole('link', { name: 'How this device signs in' }).click();
+    await page.getByRole('link', { name: 'Show how this device signs in' }).click();
     await page.getByText(String(device.port)).first().waitFor();
     expect(await page.locator('main').innerText()).not.toContain(device.deviceAuthToken);
-    await page.getByRole('button', { name: 'Show the password' }).click();
+    await page.getByRole('button', { name: 'Show password' }).click();
     await page.getByText(device.deviceAuthToken).first().waitFor();
     await checkPage(watched, 'device-access-light');
-    await page.getByRole('button', { name: 'Create a new password' }).click();
+    await page.getByRole('button', { name: 'Create new password' }).click();
     await page.getByLabel(/^stops working now/).check();
     await checkPage(watched, 'device-rotate-light');
     await page.getByRole('button', { name: 'Create new password' }).click();
@@ -175,14 +175,14 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     const watched = await open('dark', `devices/${filled.uuids.boxes}`);
     const { page } = watched;
     await page
-      .getByText(/^Temperature was .*\s°C, above 8\s°C; 2 of the last 2 agreed, 2 needed\.$/)
+      .getByText(/^Temperature was .*\s°C, above 8\s°C; 2 of the last 2 matched, 2 needed\.$/)
       .first()
       .waitFor();
     await tab(page, 'Why not');
     await page.getByText(/^Humidity: .*above 90\s%/).waitFor();
     await checkPage(watched, 'device-whynot-dark');
     await tab(page, 'Notified');
-    await page.getByText('Nobody was notified yet').waitFor();
+    await page.getByText('Nobody has been notified yet').waitFor();
     await checkPage(watched, 'device-told-dark');
     await page.goto(`${service.url}/console/devices/${await ringInVain()}?tab=told`);
     await page
@@ -206,9 +206,9 @@ describe.skipIf(browserPath === null)('a device in the console', () => {
     await page.locator('.label').nth(1).waitFor();
     expect(await page.locator('.label').allInnerTexts()).toEqual(['cellar', 'cold chain']);
     await checkPage(watched, 'device-settings-phone');
-    await page.getByRole('button', { name: 'Remove the device' }).click();
+    await page.getByRole('button', { name: 'Remove device' }).click();
     const dialog = page.getByRole('dialog');
-    const remove = dialog.getByRole('button', { name: 'Remove the device' });
+    const remove = dialog.getByRole('button', { name: 'Remove device' });
     await dialog.getByRole('textbox').fill('something else');
     expect(await remove.isDisabled()).toBe(true);
     await dialog.getByRole('textbox').fill(hostile);

@@ -27,8 +27,8 @@ export async function muteTwo(page: Page, db: Database): Promise<void> {
       .count(),
   ).toBe(2);
   await page.getByRole('button', { name: 'Undo' }).click();
-  await page.getByText('Mute ended: 2 devices').waitFor();
-  await page.getByText('No device matches').waitFor();
+  await page.getByText('Unmuted: 2 devices').waitFor();
+  await page.getByText('No matching devices').waitFor();
 }
 
 /** The fleet with many devices, with some selected, each dialog, and filtered: each as a page should be. */
@@ -44,7 +44,7 @@ export async function checkLooks(watched: Watched, look: Look): Promise<void> {
   for (const [name, confirm] of [
     ['Add label', 'Add the label'],
     ['Mute', 'Mute'],
-    ['Remove …', 'Remove for good'],
+    ['Remove …', 'Remove permanently'],
   ] as const) {
     await page.locator('.selection').getByRole('button', { name, exact: true }).click();
     await page.getByRole('dialog').getByRole('button', { name: confirm }).waitFor();

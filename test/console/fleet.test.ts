@@ -141,15 +141,15 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await search(page, 'Box 001');
     await page.getByText('1 to 50 of 100').waitFor();
     await page.getByLabel('Select this page').check();
-    await button(page, 'Select all 100 that match');
-    await page.getByText('All 100 that match are selected').waitFor();
+    await button(page, 'Select all 100 matching devices');
+    await page.getByText('All 100 matching devices selected').waitFor();
     await button(page, 'Add label');
     await page.getByRole('dialog').getByText('“Box 001”').waitFor();
     await page.getByRole('dialog').getByRole('combobox').fill('ramp');
     await page.getByRole('dialog').getByRole('button', { name: 'Add the label' }).click();
     await page.getByText('Label “ramp” added: 99 devices').waitFor();
     await page.getByText('1 device failed').click();
-    await page.getByText('It would have more than 20 labels.').waitFor();
+    await page.getByText('The device would have more than 20 labels.').waitFor();
     await page.locator('.fleet-labels .label', { hasText: 'ramp' }).nth(48).waitFor();
     await button(page, 'Undo');
     await page.getByText('Label “ramp” removed: 99 devices').waitFor();
@@ -172,7 +172,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await page.getByLabel('Select Box 05550').check();
     await button(page, 'Remove …');
     const dialog = page.getByRole('dialog');
-    const remove = dialog.getByRole('button', { name: 'Remove for good' });
+    const remove = dialog.getByRole('button', { name: 'Remove permanently' });
     expect(await remove.isDisabled()).toBe(true);
     await dialog.getByLabel('Type “Box 05550” to confirm').fill('Box 05550');
     await remove.click();
@@ -194,9 +194,9 @@ describe.skipIf(browserPath === null)('the fleet', () => {
     await later.getByText('Removed: 9 devices').waitFor();
     await later.getByRole('button', { name: 'Dismiss' }).waitFor();
     await search(later, 'Box 0555');
-    await later.getByText('No device matches').waitFor();
+    await later.getByText('No matching devices').waitFor();
     await button(later, 'Dismiss');
-    await later.getByText('1 removed device still tries to log in').click();
+    await later.getByText('1 removed device keeps trying to log in').click();
     await later.getByText('Box 05550').waitFor();
     expect(faults).toEqual([]);
   });
@@ -213,7 +213,7 @@ describe.skipIf(browserPath === null)('the fleet', () => {
         await search(page, box);
         await page.getByText('1 to 1 of 1').waitFor();
         await page.getByLabel(`Select ${box}`).check();
-        await button(page, 'End mute');
+        await button(page, 'Unmute');
         if (box !== 'Box 00203') await page.locator('.selection').waitFor({ state: 'hidden' });
       }
       await page.locator('.selection .problem').waitFor();

@@ -16,7 +16,7 @@ export async function addOverHttp(watched: Watched): Promise<void> {
     await page.getByRole('button', { name, exact: true }).click();
     await page.locator('.copy-text').getByText(says).waitFor();
   }
-  await page.getByRole('button', { name: 'Show the password' }).click();
+  await page.getByRole('button', { name: 'Show password' }).click();
   const line = (await page.locator('.copy-text').innerText()).replaceAll('\\\n', ' ');
   const [, login = '', address = '', body = ''] =
     /-u (\S+) .* (http:\S+) .*-d '(.*)'/.exec(line) ?? [];

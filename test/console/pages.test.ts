@@ -47,7 +47,7 @@ describe.skipIf(browserPath === null)('the pages of the console', () => {
     await page.getByRole('button', { name: 'Back to now' }).waitFor();
     await page.goBack();
     await expect.poll(() => page.getByRole('button', { name: 'Back to now' }).count()).toBe(0);
-    await page.getByText('As a table').first().click();
+    await page.getByText('Show as table').first().click();
     await page.locator('.chart-table tbody tr').nth(20).waitFor();
     expect(faults).toEqual([]);
     await page.context().close();

@@ -50,7 +50,7 @@ describe.skipIf(browserPath === null)('against whom it is made', () => {
     onTestFinished(() => page.context().close());
     const answer = await page.goto(`${service.url}/reset?token=old`);
     expect(await answer?.headerValue('content-security-policy')).not.toContain('unsafe');
-    await page.getByRole('heading', { name: 'Dieser Link gilt nicht' }).waitFor();
+    await page.getByRole('heading', { name: 'Dieser Link ist ungültig' }).waitFor();
     await checkPage(watched, 'mail-link-phone-dark');
     expect(await colorOf(page, 'main')).toBe('rgb(24, 28, 33)');
   });
@@ -196,7 +196,7 @@ describe.skipIf(browserPath === null)('against whom it is made', () => {
     await page.locator('input[name=password]').fill(somebody.password);
     await page.locator('button[type=submit]').click();
     for (const each of [page, other]) await each.getByText(somebody.email).waitFor();
-    await other.getByText('No device yet').waitFor();
+    await other.getByText('No devices yet').waitFor();
   });
 });
 

@@ -161,7 +161,7 @@ test.each([
   const ask = () =>
     refuseForeign({ header: (name) => ({ origin, host })[name.toLowerCase()] ?? '' });
   if (isOwn) expect(ask).not.toThrow();
-  else expect(ask).toThrow(`Origin is ${origin}, and Host ${host}`);
+  else expect(ask).toThrow(`Origin is ${origin}, but Host is ${host}`);
 });
 
 test('over HTTPS the cookie is one of this host alone; an earlier one counts behind it until it ends', () => {

@@ -50,7 +50,7 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     await human.type(page.getByLabel('Password', { exact: true }), person.password);
     await human.click(page.getByRole('button', { name: 'Create account' }));
 
-    await human.waitFor(page.getByText('No device yet'));
+    await human.waitFor(page.getByText('No devices yet'));
     await checkPage(watched, 'fleet-empty-light');
     await human.click(page.locator('main').getByRole('link', { name: 'Add device' }));
     await human.waitFor(page.getByLabel('Freezer'));
@@ -61,7 +61,7 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     await human.waitFor(page.getByText('Waiting for the first message'));
     await checkPage(watched, 'connect-light');
     expect(await page.locator('.copy-text').innerText()).toContain('•');
-    await page.getByRole('button', { name: 'Show the password' }).click();
+    await page.getByRole('button', { name: 'Show password' }).click();
     await page.locator('canvas.qr').waitFor();
     const command = (await page.locator('.copy-text').innerText()).replaceAll('\\\n', ' ');
     await publish(command, (message) => message.replace('0x10', '0x77'));
@@ -100,13 +100,13 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     await page.getByRole('heading', { name: 'Anmelden' }).waitFor();
     await signIn(page, service.url, person);
     await page.goto(`${service.url}/console/alarms?state=closed`);
-    await page.getByText('No alarm has been closed yet').waitFor();
+    await page.getByText('No closed alarms yet').waitFor();
     await endSessions(service.url, token);
     await page.reload();
     await page.getByLabel('E-Mail-Adresse').fill(person.email);
     await page.getByLabel('Passwort', { exact: true }).fill(person.password);
     await page.getByRole('button', { name: 'Anmelden' }).click();
-    await page.getByText('No alarm has been closed yet').waitFor();
+    await page.getByText('No closed alarms yet').waitFor();
     expect(page.url()).toContain('alarms?state=closed');
   });
 
@@ -120,10 +120,10 @@ describe.skipIf(browserPath === null)('in a browser', () => {
     await page.getByLabel('E-mail address').fill(person.email);
     await page.getByLabel('Password', { exact: true }).fill('a wrong one');
     await enter.click();
-    await page.getByText('The e-mail address or the password is wrong.').waitFor();
+    await page.getByText('The e-mail address or password is wrong.').waitFor();
     await checkPage(watched, 'sign-in-wrong-dark');
     await enter.click();
-    await page.getByText(/Too many attempts. Wait \d+ s./).waitFor();
+    await page.getByText(/Too many attempts. Try again in \d+ s./).waitFor();
     expect(await enter.isDisabled()).toBe(true);
   });
 });

@@ -5,11 +5,11 @@ import { expect } from 'vitest';
 export async function changeUnitAlone(page: Page, sendNext: () => Promise<void>): Promise<void> {
   const form = page.getByRole('group', { name: 'Temperature' });
   await form.getByLabel('Unit').fill('°F');
-  await form.getByText('do “At least” and “At most” fit °F?').waitFor();
+  await form.getByText('Do “Minimum” and “Maximum” fit °F?').waitFor();
   await page.getByRole('button', { name: 'Save name and sensors' }).click();
   await page.getByText('Waiting for the next value').waitFor();
   await sendNext();
-  await page.getByText('refused, too: Temperature was 98.7 °F; at most 85 °F').waitFor();
-  await form.getByLabel('At most').fill('-50');
+  await page.getByText('rejected too: Temperature was 98.7 °F; at most 85 °F').waitFor();
+  await form.getByLabel('Maximum').fill('-50');
   await expect.poll(() => form.getByText('fit °F?').count()).toBe(0);
 }

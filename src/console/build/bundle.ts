@@ -27,7 +27,7 @@ const styles = [
 export async function bundle(plugins: Plugin[] = []): Promise<BuiltFile[]> {
   const [chunks, style] = await Promise.all([bundleScript(plugins), joinStyles()]);
   const entry = chunks.find(({ isEntry }) => isEntry);
-  if (!entry) throw new Error('The bundler made no entry.');
+  if (!entry) throw new Error('The bundler produced no entry file.');
   const page = await readFile(join(webDir, pageName), 'utf8');
   const content = page
     .replace('/main.tsx', `/console/assets/${entry.name}`)

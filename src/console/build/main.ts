@@ -26,7 +26,7 @@ async function findOrBuild(dir: string): Promise<string> {
   // In an image another user reads it than the one that built it.
   const mode = dir === prebuiltDir ? 0o755 : 0o700;
   await mkdir(dir, { recursive: true, mode });
-  if (!(await isOwnDir(dir))) throw new Error(`${dir} can be written by others.`);
+  if (!(await isOwnDir(dir))) throw new Error(`Other users can write to ${dir}.`);
   const { bundle } = await import('./bundle.ts');
   return writeBuild({ dir, hash, mode }, await bundle());
 }

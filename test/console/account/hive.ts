@@ -18,14 +18,14 @@ export function testBeingTold(world: () => World): void {
     const step = (name: string) => checkPage(watched, `hive-${name}`);
     await page.goto(world().url);
     await human.waitFor(page.getByRole('heading', { name: 'Anmelden' }));
-    await human.click(button('Ein Konto anlegen'));
+    await human.click(button('Konto anlegen'));
     await human.type(page.getByLabel('E-Mail-Adresse'), own.email);
     await human.type(page.getByLabel('Passwort', { exact: true }), own.password);
     await step('1-register');
     await human.click(button('Konto anlegen'));
-    await human.waitFor(page.getByText('Noch kein Gerät'));
+    await human.waitFor(page.getByText('Noch keine Geräte'));
     await step('2-empty');
-    await human.click(page.locator('main').getByRole('link', { name: 'Neues Gerät' }));
+    await human.click(page.locator('main').getByRole('link', { name: 'Gerät hinzufügen' }));
     await human.waitFor(page.locator('.template').first());
     await human.click(page.locator('.template', { hasText: 'Bienenstock' }));
     await human.type(page.getByLabel('Name'), 'Volk an der Linde');
@@ -49,7 +49,7 @@ export function testBeingTold(world: () => World): void {
     await step('6-alarm');
     await human.click(button('Alarme speichern'));
     await human.waitFor(page.getByText('Gespeichert.'));
-    await human.waitFor(page.getByText('Noch niemand wird benachrichtigt'));
+    await human.waitFor(page.getByText('Noch wird niemand benachrichtigt'));
     await human.click(button('Kontakt hinzufügen'));
     await human.click(button('Hinzufügen'));
     await human.waitFor(page.getByText('nicht bestätigt'));
@@ -78,11 +78,13 @@ export function testBeingTold(world: () => World): void {
     await step('10-alarms');
     await human.click(button('Aufschieben'));
     await human.click(page.getByRole('dialog').getByRole('button', { name: 'Aufschieben' }));
-    await page.getByText('Nach dem Aufschub wird erneut benachrichtigt').waitFor();
+    await page
+      .getByText('Ist der Alarm nach dem Aufschub noch offen, wird erneut benachrichtigt')
+      .waitFor();
     await human.click(button('Quittieren'));
-    await human.click(page.getByRole('link', { name: 'Quittierte zeigen' }));
+    await human.click(page.getByRole('link', { name: 'Quittierte Alarme anzeigen' }));
     await page.getByText(/Quittiert um/).waitFor();
-    expect(await page.getByText('Nach dem Aufschub').count()).toBe(0);
+    expect(await page.getByText('Ist der Alarm nach dem Aufschub').count()).toBe(0);
     await page.locator('.alarm a').first().click();
     await page.getByRole('link', { name: 'Alarme einrichten' }).click();
     expect(await page.getByLabel(/^Gewicht: unter/).inputValue()).toBe('30');
@@ -113,7 +115,7 @@ export function testBeingTold(world: () => World): void {
       purposes: [purposes],
     });
     await page.reload();
-    await page.getByText('Saving replaces all of it.').waitFor();
+    await page.getByText('Saving replaces the whole profile.').waitFor();
     await page.context().close();
   });
 }

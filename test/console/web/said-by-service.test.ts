@@ -20,6 +20,6 @@ test('so is a request', () => {
   language.value = 'en';
   expect(say('not-found')).toBe(text);
   language.value = 'de';
-  expect(say('not-found')).toBe('Das gibt es nicht (mehr).');
+  expect(say('not-found')).toBe('Das gibt es nicht oder nicht mehr.');
   expect(say('')).toBe(text);
 });

@@ -1,8 +1,8 @@
 import type { watch as en } from '../en/watch.ts';
 
 export const watch: Record<keyof typeof en, string> = {
-  'watch.title': 'Alarme dieses Geräts',
-  'watch.back': 'Zum Gerät',
+  'watch.title': 'Alarme für dieses Gerät',
+  'watch.back': 'Zurück zum Gerät',
   'watch.open': 'Alarme einrichten',
   'watch.below': 'unter',
   'watch.above': 'über',
@@ -11,18 +11,18 @@ export const watch: Record<keyof typeof en, string> = {
   'watch.silent.minutes': '{minutes} Minuten lang',
   'watch.silent.hours': '{hours} h lang',
   'watch.hint':
-    'Ein Alarm beginnt, wenn ein Wert jenseits einer Grenze liegt, und endet, wenn er zurück ist. Leer: keine Grenze.',
+    'Ein Alarm öffnet sich, wenn ein Wert eine Grenze überschreitet oder unterschreitet, und endet, wenn der Wert wieder im Rahmen liegt. Leer bedeutet: keine Grenze.',
   'watch.save': 'Alarme speichern',
   'watch.saved': 'Gespeichert. Die Alarme gelten ab der nächsten Nachricht.',
-  'watch.savedForNobody': 'Gespeichert. Jetzt noch festlegen, wer benachrichtigt wird.',
+  'watch.savedForNobody': 'Gespeichert. Legen Sie jetzt fest, wer benachrichtigt wird.',
   'watch.nothing':
-    'Bitte mindestens eine Grenze eingeben oder wählen, wie lange das Gerät nichts senden darf.',
+    'Geben Sie mindestens eine Grenze ein, oder wählen Sie, wie lange das Gerät nichts senden darf.',
   'watch.replaces':
-    'Dieses Gerät hat ein Profil, das mehr enthält, als diese Seite zeigen kann. Speichern ersetzt es ganz.',
+    'Das Profil dieses Geräts enthält mehr, als diese Seite anzeigen kann. Beim Speichern wird es ganz ersetzt.',
   'watch.replaceTitle': 'Das ganze Profil ersetzen?',
   'watch.replace': 'Profil ersetzen',
   'watch.replaceHint':
-    'Diese Aufgaben enden, mit allem, worauf sie achten und was sie tun. Es bleiben nur die Alarme, die Sie hier gewählt haben.',
+    'Damit entfallen diese Aufgaben mit allen Alarmen und Aktionen. Es bleiben nur die Alarme, die Sie hier gewählt haben.',
   'watch.purpose': 'Aufgabe {puId}',
   'watch.aboveName': '{name} über {value}',
   'watch.belowName': '{name} unter {value}',
@@ -30,10 +30,9 @@ export const watch: Record<keyof typeof en, string> = {
   'watch.purposeName': 'Grenzen',
   'watch.stateName': 'überwacht',
   'watch.who': 'Wer benachrichtigt wird',
-  'watch.nobody':
-    'Noch niemand. Fügen Sie eine E-Mail-Adresse hinzu, dann erreichen Alarme Sie dort.',
+  'watch.nobody': 'Noch niemand. Fügen Sie eine E-Mail-Adresse hinzu, um Alarme zu erhalten.',
   'watch.unconfirmed':
-    'Noch niemand: Keine Adresse ist bestätigt. Öffnen Sie den Link in der Mail.',
+    'Noch niemand: Keine Adresse ist bestätigt. Öffnen Sie den Link in der E-Mail.',
   'watch.addContact': 'E-Mail-Adresse hinzufügen',
   'watch.contacts': 'Kontakte',
 };

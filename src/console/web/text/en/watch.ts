@@ -1,6 +1,6 @@
 export const watch = {
-  'watch.title': 'Alarms of this device',
-  'watch.back': 'To the device',
+  'watch.title': 'Alarms for this device',
+  'watch.back': 'Back to the device',
   'watch.open': 'Set up alarms',
   'watch.below': 'below',
   'watch.above': 'above',
@@ -9,17 +9,17 @@ export const watch = {
   'watch.silent.minutes': '{minutes} minutes',
   'watch.silent.hours': '{hours} h',
   'watch.hint':
-    'An alarm opens when a value is beyond a limit, and ends when it is back. Empty: no limit.',
+    'An alarm opens when a value crosses a limit, and ends when the value is back within it. Leave empty for no limit.',
   'watch.save': 'Save alarms',
-  'watch.saved': 'Saved. The alarms apply from the next message on.',
+  'watch.saved': 'Saved. The alarms apply from the next message.',
   'watch.savedForNobody': 'Saved. Now choose who is notified.',
-  'watch.nothing': 'Enter at least one limit, or choose how long the device may send nothing.',
+  'watch.nothing': 'Enter at least one limit, or choose how long the device may stay silent.',
   'watch.replaces':
-    'This device has a profile with more in it than this page can show. Saving replaces all of it.',
+    'This device has a profile that contains more than this page can show. Saving replaces the whole profile.',
   'watch.replaceTitle': 'Replace the whole profile?',
   'watch.replace': 'Replace the profile',
   'watch.replaceHint':
-    'These purposes end, with all that they watch for and do. Only the alarms that you chose here are left.',
+    'This removes these purposes with all their alarms and actions. Only the alarms that you chose here remain.',
   'watch.purpose': 'Purpose {puId}',
   'watch.aboveName': '{name} above {value}',
   'watch.belowName': '{name} below {value}',
@@ -27,8 +27,8 @@ export const watch = {
   'watch.purposeName': 'Limits',
   'watch.stateName': 'watched',
   'watch.who': 'Who is notified',
-  'watch.nobody': 'Nobody yet. Add an e-mail address, and alarms reach you there.',
-  'watch.unconfirmed': 'Nobody yet: no address is confirmed. Open the link in the mail.',
+  'watch.nobody': 'Nobody yet. Add an e-mail address to receive alarms.',
+  'watch.unconfirmed': 'Nobody yet: no address is confirmed. Open the link in the e-mail.',
   'watch.addContact': 'Add an e-mail address',
   'watch.contacts': 'Contacts',
 } as const;
