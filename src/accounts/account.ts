@@ -56,7 +56,7 @@ export async function registerAccount(
   return db.transaction(async (tx) => {
     const account = await insertAccount(tx, { email, passwordHash, maySendSms });
     if (!account)
-      throw new DomainError('conflict', 'There is an account with this e-mail address.');
+      throw new DomainError('conflict', 'An account with this e-mail address already exists.');
     await insertAccountEvent(tx, account.accountId, 'register', ts);
     await insertEntry(tx, account.accountId, { kind: 'registered', actor, ts });
     return account;
@@ -94,9 +94,13 @@ export async function askForEmailChange(
 }
 
 function tooManyAddresses(): DomainError {
-  return new DomainError('too-many-requests', 'Too many addresses were asked for: wait an hour.', {
-    retryAfterSeconds: 3_600,
-  });
+  return new DomainError(
+    'too-many-requests',
+    'Too many e-mail address changes were requested: wait an hour.',
+    {
+      retryAfterSeconds: 3_600,
+    },
+  );
 }
 
 /** The change that a link is for; null where the link is not valid. Uses nothing up. */
@@ -153,8 +157,8 @@ export function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
   if (hasMail) return;
   throw new DomainError(
     'unavailable',
-    'This service sends no mail: the operator sets SMTP_URL, or makes a link with ' +
-      '"npm run account -- reset-link EMAIL".',
+    'This service cannot send e-mail: the operator sets SMTP_URL, or creates a link with "npm ' +
+      'run account -- reset-link EMAIL".',
     { retryAfterSeconds: 3_600 },
   );
 }
@@ -479,7 +483,7 @@ export async function verifyCredentials(
   const email = login.email.slice(0, 1_024);
   const check = () => throttle.check(email, address);
   const guard = async () => {
-    if (login.hasGone?.()) throw new DomainError('unauthenticated', 'The client has gone.');
+    if (login.hasGone?.()) throw new DomainError('unauthenticated', 'The client disconnected.');
     await check();
   };
   await check();
@@ -519,5 +523,5 @@ function isTooLong({ email, password }: AccountLogin): boolean {
 }
 
 function wrongLogin(): DomainError {
-  return new DomainError('unauthenticated', 'The e-mail address or the password is wrong.');
+  return new DomainError('unauthenticated', 'The e-mail address or password is wrong.');
 }

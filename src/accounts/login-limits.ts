@@ -105,7 +105,7 @@ export function tooManyRequests(
   rate?: Omit<RateLimit, 'resetSeconds'>,
 ): DomainError {
   const retryAfterSeconds = Math.ceil(msBeforeNext / 1_000);
-  return new DomainError('too-many-requests', `Too many ${what}: wait a while.`, {
+  return new DomainError('too-many-requests', `Too many ${what}: wait before trying again.`, {
     retryAfterSeconds,
     ...(rate ? { rate: { ...rate, resetSeconds: retryAfterSeconds } } : {}),
   });

@@ -149,54 +149,63 @@ export type MailText = { title: string; body: string };
 const words: Record<Language, Words> = {
   en: {
     reset: (link) => ({
-      title: 'A new password',
+      title: 'Set a new password',
       body:
-        'Somebody wants to set a new password for your account. If it was you, open this link within ' +
-        `30 minutes:\n\n${link}\n\nIf not, nothing needs to be done: the password stays as it is.`,
+        'Somebody asked to set a new password for your account. If it was you, open this link ' +
+        `within 30 minutes:\n\n${link}\n\nIf it was not you, ignore this e-mail. Your password ` +
+        'stays the same.',
     }),
     confirmEmail: (link) => ({
       title: 'Confirm your new address',
       body:
-        'An account is to have this e-mail address. If that is yours, open this link within 30 minutes ' +
-        `and press the button:\n\n${link}\n\nIf not, nothing needs to be done.`,
+        'Somebody asked to use this address for an account. If it was you, open this link ' +
+        `within 30 minutes and press the button:\n\n${link}\n\nIf it was not you, ignore this ` +
+        'e-mail.',
     }),
     passwordReset: () => ({
       title: 'Your password was changed',
       body:
-        'Your account has a new password, set by a link that was sent to this address. All sessions have ' +
-        'ended. If it was not you, somebody reads your mail: change its password, then set a new one here.',
+        'Your account has a new password. It was set with a link that we sent to this address. ' +
+        'All sessions have ended. If it was not you, somebody can read your e-mail: change the ' +
+        'password of your mailbox first, then set a new one here.',
     }),
     emailChanged: (email) => ({
       title: 'Your address was changed',
       body:
-        `Your account has the e-mail address ${email} from now on, and mails no longer come here. All ` +
-        'sessions have ended. If it was not you, somebody knows your password: ask the operator of this service.',
+        `Your account now uses the e-mail address ${email}. We will send nothing more to this ` +
+        'address. All sessions have ended. If it was not you, somebody knows your password: ' +
+        'contact the operator of this service.',
     }),
   },
   de: {
     reset: (link) => ({
-      title: 'Ein neues Passwort',
+      title: 'Neues Passwort festlegen',
       body:
-        'Jemand möchte ein neues Passwort für Ihr Konto setzen. Wenn Sie das waren, öffnen Sie innerhalb ' +
-        `von 30 Minuten diesen Link:\n\n${link}\n\nSonst brauchen Sie nichts zu tun: Das Passwort bleibt, wie es ist.`,
+        'Jemand möchte für Ihr Konto ein neues Passwort festlegen. Wenn Sie das waren, öffnen ' +
+        `Sie innerhalb von 30 Minuten diesen Link:\n\n${link}\n\nWenn nicht, brauchen Sie ` +
+        'nichts zu tun. Ihr Passwort bleibt unverändert.',
     }),
     confirmEmail: (link) => ({
       title: 'Bitte die neue Adresse bestätigen',
       body:
-        'Ein Konto soll diese E-Mail-Adresse bekommen. Wenn es Ihres ist, öffnen Sie innerhalb von 30 ' +
-        `Minuten diesen Link und drücken Sie den Knopf:\n\n${link}\n\nSonst brauchen Sie nichts zu tun.`,
+        'Jemand möchte diese E-Mail-Adresse für ein Konto verwenden. Wenn Sie das waren, ' +
+        'öffnen Sie innerhalb von 30 Minuten diesen Link und klicken Sie auf die ' +
+        `Schaltfläche:\n\n${link}\n\nWenn nicht, brauchen Sie nichts zu tun.`,
     }),
     passwordReset: () => ({
       title: 'Ihr Passwort wurde geändert',
       body:
-        'Ihr Konto hat ein neues Passwort, gesetzt mit einem Link, der an diese Adresse ging. Alle ' +
-        'Sitzungen sind beendet. Wenn Sie das nicht waren, liest jemand Ihre Post: Ändern Sie deren Passwort, dann dieses.',
+        'Ihr Konto hat ein neues Passwort. Es wurde mit einem Link festgelegt, der an diese ' +
+        'Adresse ging. Alle Sitzungen sind beendet. Wenn Sie das nicht waren, liest jemand ' +
+        'Ihre E-Mails mit: Ändern Sie zuerst das Passwort Ihres Postfachs und legen Sie dann ' +
+        'hier ein neues fest.',
     }),
     emailChanged: (email) => ({
       title: 'Ihre Adresse wurde geändert',
       body:
-        `Ihr Konto hat ab jetzt die E-Mail-Adresse ${email}; hierher kommt nichts mehr. Alle Sitzungen ` +
-        'sind beendet. Wenn Sie das nicht waren, kennt jemand Ihr Passwort: Wenden Sie sich an den Betreiber.',
+        `Ihr Konto verwendet ab jetzt die E-Mail-Adresse ${email}. An diese Adresse senden wir ` +
+        'nichts mehr. Alle Sitzungen sind beendet. Wenn Sie das nicht waren, kennt jemand Ihr ' +
+        'Passwort: Wenden Sie sich an den Betreiber dieses Dienstes.',
     }),
   },
 };

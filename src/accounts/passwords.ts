@@ -113,7 +113,7 @@ export function createFairQueue({
 }
 
 function tooMuch(): DomainError {
-  return new DomainError('unavailable', 'Too many requests wait for this already.', {
+  return new DomainError('unavailable', 'Too many requests are waiting for this already.', {
     retryAfterSeconds: 2,
   });
 }

@@ -31,7 +31,7 @@ const NewPushToken = z.object({
     .min(1)
     .max(200)
     .optional()
-    .meta({ description: 'What the account calls this telephone.' }),
+    .meta({ description: "The account's own name for this phone." }),
 });
 type NewPushToken = z.infer<typeof NewPushToken>;
 
@@ -44,16 +44,15 @@ const tokenId = z
 const PushTokenEntry = z
   .object({
     tokenId,
-    token: z.string().meta({ description: 'Its last characters, by which it is recognised.' }),
+    token: z
+      .string()
+      .meta({ description: 'The last characters of the token, to recognise it by.' }),
     name: z.string().optional(),
-    sessionId: z
-      .guid()
-      .optional()
-      .meta({ description: 'It goes with this session. Absent: it is one of `apn`.' }),
-    current: z
-      .boolean()
-      .meta({ description: 'Whether the session of this very request added it.' }),
-    addedTs: z.int().optional().meta({ description: 'Absent for those of `apn`.' }),
+    sessionId: z.guid().optional().meta({
+      description: 'The token is removed when this session ends. Absent for a token in `apn`.',
+    }),
+    current: z.boolean().meta({ description: 'Whether the session of this request added it.' }),
+    addedTs: z.int().optional().meta({ description: 'Absent for tokens in `apn`.' }),
   })
   .meta({ id: 'PushTokenEntry' });
 
@@ -73,14 +72,15 @@ export function pushTokenRoutes(deps: PushTokenDeps): Route[] {
       path,
       summary: 'Add a push token',
       description:
-        'Belongs to the session of this request and goes when that ends. A token that the account has already becomes ' +
-        "this session's, also one of `apn`: an app may add its token each time it starts.",
+        'The token belongs to the session of this request and is removed when that session ' +
+        'ends. A token that the account already has moves to this session, even if it is in ' +
+        '`apn`. An app may therefore add its token each time it starts.',
       tag,
       auth: 'account',
       takesKey: true,
       errors: [403],
       body: NewPushToken,
-      example: { token: 'b1946ac92492d2347c6235b4d2611184', name: "Ada's telephone" },
+      example: { token: 'b1946ac92492d2347c6235b4d2611184', name: "Ada's phone" },
       response: z.object({ tokenId, timestamp, warnings: SomeWarnings }),
       warnOf: warnOfUnknownTo(NewPushToken, PushTokenEntry),
       handler: async ({ account, body, request, once, warnings }) => {
@@ -102,7 +102,8 @@ export function pushTokenRoutes(deps: PushTokenDeps): Route[] {
       path,
       summary: 'List push tokens',
       description:
-        'All that the account is told on, newest first, then those of `apn` in their order.',
+        'All push tokens of the account: first those that sessions added, newest first, then ' +
+        'those of `apn` in their order.',
       tag,
       auth: 'account',
       errors: [],
@@ -143,7 +144,8 @@ export function pushTokenRoutes(deps: PushTokenDeps): Route[] {
       method: 'delete',
       path,
       summary: 'Remove all push tokens',
-      description: 'Those of `apn` and of every session. Apps add theirs again when they start.',
+      description:
+        'Removes the tokens in `apn` and those of every session. Apps add theirs again when they start.',
       tag,
       auth: 'account',
       errors: [],

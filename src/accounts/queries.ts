@@ -140,7 +140,7 @@ export async function getAccount(sql: Sql, accountId: number): Promise<AccountRo
     `,
     [accountId],
   );
-  if (!rows[0]) throw new DomainError('unauthenticated', 'The account is gone.');
+  if (!rows[0]) throw new DomainError('unauthenticated', 'The account no longer exists.');
   return rows[0];
 }
 

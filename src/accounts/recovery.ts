@@ -26,10 +26,10 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
       name: 'forgetPassword',
       method: 'post',
       path: '/v2/accounts/password/forgotten',
-      summary: 'Ask for a link to set a new password',
+      summary: 'Request a link to set a new password',
       description:
-        'The answer is the same whether there is such an account or not. The link is good for 30 minutes, ' +
-        'and once. 503: this service sends no mail.',
+        'The answer is the same whether or not the account exists. The link is valid for 30 ' +
+        'minutes and can be used once. 503: this service cannot send e-mail.',
       tag: 'Accounts',
       auth: 'none',
       errors: [429],
@@ -39,7 +39,7 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
       handler: async ({ body: { email }, request }) => {
         const { address, receivedTs } = request;
         await refuseSlowly(() => askForReset(deps, { email, address }, receivedTs), request);
-        const message = 'If there is an account with this address, a link was sent there.';
+        const message = 'If an account with this address exists, a link was sent there.';
         return { timestamp: request.now(), message };
       },
     }),
@@ -47,20 +47,20 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
       name: 'resetPassword',
       method: 'post',
       path: '/v2/accounts/password/reset',
-      summary: 'Set a new password by a link',
-      description: 'Ends every session of the account, and every other link.',
+      summary: 'Set a new password with a link',
+      description: 'Ends every session of the account and invalidates every other link.',
       tag: 'Accounts',
       auth: 'none',
       errors: [429],
       body: PasswordReset,
-      example: { token: 'what the link has behind ?token=', password: exampleLogin.password },
+      example: { token: 'the part of the link after ?token=', password: exampleLogin.password },
       response: MessageResponse,
       handler: async ({ body, request }) => {
         const { address, receivedTs: ts } = request;
         const by = { actor: { by: 'nobody', sessionId: null, address }, ts } as const;
         const reset = () => resetPassword(deps, { ...body, address }, by);
         if (!(await refuseSlowly(reset, request))) throw invalidLink();
-        return { timestamp: request.now(), message: 'The password was set; log in with it.' };
+        return { timestamp: request.now(), message: 'The password is set; log in with it.' };
       },
     }),
     defineRoute({
@@ -69,8 +69,9 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
       path: '/v2/accounts/email',
       summary: 'Change the e-mail address',
       description:
-        'A link is sent to the new address; once it is confirmed there, the address changes, every session ' +
-        'ends and the old address is told. 503: this service sends no mail.',
+        'The service sends a link to the new address. Once it is confirmed there, the address ' +
+        'changes, every session ends, and the old address is notified. 503: this service ' +
+        'cannot send e-mail.',
       tag: 'Accounts',
       auth: 'account',
       errors: [403],
@@ -80,7 +81,7 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
       handler: async ({ account, body, request }) => {
         const { accountId } = account;
         await askForEmailChange(deps, { accountId, ...body }, doneBy(account, request));
-        const message = 'A link to confirm the new address was sent there.';
+        const message = 'A link to confirm the new address was sent to it.';
         return { timestamp: request.now(), message };
       },
     }),
@@ -89,7 +90,7 @@ export function recoveryRoutes(deps: AccountsDeps): Route[] {
 
 function invalidLink(): DomainError {
   return new DomainError('invalid-input', 'The link is not valid.', {
-    problems: [{ path: '/token', message: 'is too old, was used, or is not complete' }],
+    problems: [{ path: '/token', message: 'is too old, has been used, or is incomplete' }],
   });
 }
 
@@ -205,51 +206,55 @@ export const recoveryWords: Record<Language, Words> = {
   en: {
     invalid: {
       title: 'This link is not valid',
-      text: 'It is older than 30 minutes, was used already, or was cut off. Ask for another one.',
+      text:
+        'The link is older than 30 minutes, has already been used, or is incomplete. Request ' +
+        'another one.',
     },
     askPassword: (email) => ({
-      title: 'A new password',
-      text: `For the account ${email}. All its sessions end.`,
+      title: 'Set a new password',
+      text: `For the account ${email}. All sessions of this account end.`,
       password: 'New password, 8 to 128 characters',
       button: 'Set the password',
-      tooShort: 'The password needs 8 to 128 characters.',
+      tooShort: 'The password must have 8 to 128 characters.',
     }),
-    passwordSet: { title: 'The password was set', text: 'Log in with it from now on.' },
+    passwordSet: { title: 'Password set', text: 'Log in with your new password.' },
     askAddress: (email) => ({
       title: 'Confirm this address',
-      text: `The account is to have the address ${email}. All its sessions end.`,
+      text: `The account will use the address ${email}. All its sessions end.`,
       button: 'Confirm',
     }),
     addressSet: (email) => ({
       title: 'Confirmed',
-      text: `The account has the address ${email} from now on. Log in with it.`,
+      text: `The account now uses the address ${email}. Log in with it.`,
     }),
     signIn: 'Sign in',
   },
   de: {
     invalid: {
-      title: 'Dieser Link gilt nicht',
-      text: 'Er ist älter als 30 Minuten, wurde schon benutzt oder ist unvollständig. Fordern Sie einen neuen an.',
+      title: 'Dieser Link ist ungültig',
+      text:
+        'Der Link ist älter als 30 Minuten, wurde schon benutzt oder ist unvollständig. Fordern ' +
+        'Sie einen neuen an.',
     },
     askPassword: (email) => ({
-      title: 'Ein neues Passwort',
-      text: `Für das Konto ${email}. Alle seine Sitzungen enden.`,
+      title: 'Neues Passwort festlegen',
+      text: `Für das Konto ${email}. Alle Sitzungen dieses Kontos enden.`,
       password: 'Neues Passwort, 8 bis 128 Zeichen',
-      button: 'Passwort setzen',
-      tooShort: 'Das Passwort braucht 8 bis 128 Zeichen.',
+      button: 'Passwort festlegen',
+      tooShort: 'Das Passwort muss 8 bis 128 Zeichen haben.',
     }),
     passwordSet: {
-      title: 'Das Passwort wurde gesetzt',
-      text: 'Melden Sie sich von jetzt an damit an.',
+      title: 'Das Passwort ist festgelegt',
+      text: 'Melden Sie sich mit dem neuen Passwort an.',
     },
     askAddress: (email) => ({
       title: 'Diese Adresse bestätigen',
-      text: `Das Konto soll die Adresse ${email} bekommen. Alle seine Sitzungen enden.`,
+      text: `Das Konto verwendet künftig die Adresse ${email}. Alle seine Sitzungen enden.`,
       button: 'Bestätigen',
     }),
     addressSet: (email) => ({
       title: 'Bestätigt',
-      text: `Das Konto hat von jetzt an die Adresse ${email}. Melden Sie sich damit an.`,
+      text: `Das Konto verwendet ab jetzt die Adresse ${email}. Melden Sie sich damit an.`,
     }),
     signIn: 'Anmelden',
   },

@@ -82,8 +82,8 @@ const TokenPairResponse = z
   .object({
     data: z
       .object({
-        token: z.string().meta({ description: 'Access token, good for 15 minutes.' }),
-        refreshToken: z.string().meta({ description: 'Good once, for 30 days.' }),
+        token: z.string().meta({ description: 'Access token, valid for 15 minutes.' }),
+        refreshToken: z.string().meta({ description: 'Valid once, for 30 days.' }),
       })
       .meta({ id: 'TokenPair' }),
   })
@@ -92,7 +92,7 @@ const TokenPairResponse = z
 const AccountTokenResponse = z.object({
   timestamp,
   accountAuthUuid: z.guid(),
-  accountAuthToken: z.string().meta({ description: 'Good for 30 days from its last use.' }),
+  accountAuthToken: z.string().meta({ description: 'Valid for 30 days after its last use.' }),
 });
 
 /** Everything that hands out tokens: specification 4.1, and registration and login of 4.2. */
@@ -114,7 +114,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       name: 'logIn',
       method: 'post',
       path: '/v1/auth/login',
-      summary: 'Log in, for an access and a refresh token',
+      summary: 'Log in and receive an access and a refresh token',
       tag: 'Authentication',
       auth: 'none',
       errors: [401, 403, 429],
@@ -133,15 +133,15 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       path: '/v1/auth/refresh',
       summary: 'Exchange a refresh token for a new pair',
       description:
-        'The Authorization header carries the access token of the same session, which may have ' +
-        'expired. A refresh token is good once: for 10 s it gives the same pair again, later using it ' +
-        'again ends its session.',
+        'The Authorization header carries the access token of the same session; it may have ' +
+        'expired. A refresh token can be used once. Within 10 s it returns the same pair ' +
+        'again; using it again later ends its session.',
       tag: 'Authentication',
       // It may have expired, which no other route takes.
       auth: 'token',
       errors: [],
       body: z.object({ refreshToken: z.string() }),
-      example: { refreshToken: 'the refreshToken of the last answer' },
+      example: { refreshToken: 'the refreshToken of the previous answer' },
       response: TokenPairResponse,
       handler: async ({ body, account, request: { address } }) => ({
         data: await sessions.refresh(account.token, body.refreshToken, address),
@@ -162,7 +162,7 @@ export function loginRoutes(deps: AccountsDeps): Route[] {
       handler: async ({ body, request, warnings }) => {
         const { address, receivedTs } = request;
         if (!deps.openRegistration) {
-          throw new DomainError('forbidden', 'Accounts are issued by the administrator.');
+          throw new DomainError('forbidden', 'The administrator creates accounts.');
         }
         await deps.countRegistration(address);
         const { accountId, accountUuid } = await registerAccount(
@@ -267,7 +267,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       method: 'delete',
       path: '/v2/accounts',
       summary: 'Delete Account',
-      description: 'Removes the account with its devices, purposes, events and measurements.',
+      description: 'Deletes the account with its devices, purposes, events and measurements.',
       tag: 'Accounts',
       auth: 'account',
       errors: [],
@@ -285,7 +285,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
       tag: 'Accounts',
       auth: 'account',
       errors: [],
-      responseHeaders: { Link: 'The next page: `<…>; rel="next"`; absent on the last.' },
+      responseHeaders: { Link: 'The next page: `<…>; rel="next"`. Absent on the last page.' },
       query: EventsQuery,
       response: z.object({ timestamp, events: z.array(AccountEvent) }),
       handler: async ({ account, query, request }) => {
@@ -306,7 +306,7 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       method: 'put',
       path: '/v2/accounts/password',
       summary: 'Change the password',
-      description: 'Ends every session of the account, this one too.',
+      description: 'Ends every session of the account, including this one.',
       tag: 'Sessions',
       auth: 'account',
       errors: [403, 429],
@@ -325,7 +325,8 @@ export function sessionRoutes(deps: AccountsDeps): Route[] {
       path: '/v2/accounts/sessions',
       summary: 'List sessions',
       description:
-        'Where each began stands in `address` and `userAgent`, while the audit trail has it.',
+        '`address` and `userAgent` say where each session began, as long as the audit trail ' +
+        'has the entry.',
       tag: 'Sessions',
       auth: 'account',
       errors: [],

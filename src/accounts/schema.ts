@@ -38,9 +38,9 @@ export const AccountUpdate = z.object({
   timeZone: z
     .string()
     .max(64)
-    .refine(isTimeZone, 'expected a name of the IANA database, such as Europe/Berlin')
+    .refine(isTimeZone, 'expected a time zone name from the IANA database, such as Europe/Berlin')
     .optional()
-    .meta({ description: 'In which times are written to people.', example: 'Europe/Berlin' }),
+    .meta({ description: 'The time zone used in messages to people.', example: 'Europe/Berlin' }),
   language: Language.optional(),
 });
 export type AccountUpdate = z.infer<typeof AccountUpdate>;
@@ -54,7 +54,7 @@ export type PasswordChange = z.infer<typeof PasswordChange>;
 export const ForgottenPassword = z.object({ email: EmailAddress });
 
 export const PasswordReset = z.object({
-  token: z.string().max(200).meta({ description: 'What the link has behind `?token=`.' }),
+  token: z.string().max(200).meta({ description: 'The part of the link after `?token=`.' }),
   password: Password,
 });
 
@@ -67,19 +67,21 @@ export const EmailChange = z.object({
 export const SessionEntry = z
   .object({
     id: z.guid(),
-    kind: z
-      .enum(['pair', 'account'])
-      .meta({ description: 'pair: of /v1/auth/login; account: of /v2/accounts/login.' }),
+    kind: z.enum(['pair', 'account']).meta({
+      description: 'pair: created by /v1/auth/login; account: created by /v2/accounts/login.',
+    }),
     createdTs: z.int(),
-    lastUsedTs: z.int().meta({ description: 'To within an hour.' }),
+    lastUsedTs: z.int().meta({ description: 'Accurate to an hour.' }),
     expiresTs: z.int(),
-    current: z.boolean().meta({ description: 'Whether it is the session of this very request.' }),
+    current: z.boolean().meta({ description: 'Whether this is the session of this request.' }),
     address: z.string().optional().meta({ description: 'From where it began.' }),
     userAgent: z
       .string()
       .optional()
-      .meta({ description: 'What the program that logged in called itself.' }),
-    pushTokens: z.int().meta({ description: 'So many push tokens it added; they go with it.' }),
+      .meta({ description: 'How the program that logged in identified itself.' }),
+    pushTokens: z
+      .int()
+      .meta({ description: 'How many push tokens this session added; they are removed with it.' }),
   })
   .meta({ id: 'Session' });
 export type SessionEntry = z.infer<typeof SessionEntry>;

@@ -229,7 +229,7 @@ const maxAfterMs = 7 * 86_400_000;
 const maxEntries = 1_000;
 
 const WebhookUrl = z
-  .url({ protocol: /^https?$/, error: 'expected a URL of http or https' })
+  .url({ protocol: /^https?$/, error: 'expected an http or https URL' })
   .max(2_048)
   .refine((text) => !text.includes('\0') && text.isWellFormed(), 'expected text without NUL')
   .refine((text) => {
@@ -239,16 +239,27 @@ const WebhookUrl = z
 
 const suiting = {
   labels: Labels.default([]).meta({
-    description: 'Only of devices that have one of these labels; empty: of all.',
+    description: 'Only devices that have one of these labels. Empty: all devices.',
   }),
-  afterMs: z.int().min(0).max(maxAfterMs).default(0).meta({
-    description:
-      '0: told at once. Else told of alarms only, once of each, and only if it is still open and not acknowledged so many milliseconds after people were told of it.',
-  }),
-  whenOver: z.boolean().default(false).meta({
-    description:
-      'Also when an alarm that it was told of is over. Webhooks hear of every closing, mail only that the cause is gone.',
-  }),
+  afterMs: z
+    .int()
+    .min(0)
+    .max(maxAfterMs)
+    .default(0)
+    .meta({
+      description:
+        '0: notified at once. Otherwise the contact is notified only of alarms, once each, and ' +
+        'only if the alarm is still open and not acknowledged this many milliseconds after ' +
+        'people were notified of it.',
+    }),
+  whenOver: z
+    .boolean()
+    .default(false)
+    .meta({
+      description:
+        'Also notify the contact when an alarm that it was notified of ends. Webhooks receive ' +
+        'every closing; e-mail is sent only when the condition no longer holds.',
+    }),
 };
 
 const EmailContact = z
@@ -277,7 +288,7 @@ export const ContactsUpdate = z
           context.addIssue({
             code: 'custom',
             path: [list, index, member],
-            message: 'stands in the list already',
+            message: 'is already in the list',
           });
     }
   });
@@ -294,16 +305,23 @@ const lastDelivery = z
   .object({ timestamp, state: z.string(), reason: z.string().optional() })
   .meta({ id: 'LastDelivery' })
   .optional()
-  .meta({ description: 'How the last attempt to deliver to it ended.' });
+  .meta({ description: 'The result of the last attempt to deliver to it.' });
 
 /** The answer of GET and PUT /v2/accounts/contacts. */
 export const Contacts = z.object({
   emails: z.array(
     EmailContact.extend({
-      confirmed: z.boolean().meta({ description: 'Nothing else is sent there before.' }),
-      unsubscribed: z.boolean().optional().meta({
-        description: 'Its owner wants no mail. Removed and added again it can be confirmed.',
-      }),
+      confirmed: z
+        .boolean()
+        .meta({ description: 'Nothing else is sent to the address before it is confirmed.' }),
+      unsubscribed: z
+        .boolean()
+        .optional()
+        .meta({
+          description:
+            'The owner of the address has unsubscribed. After the contact is removed and added ' +
+            'again, it can be confirmed.',
+        }),
       last: lastDelivery,
     }).meta({ id: 'EmailContact' }),
   ),
@@ -311,20 +329,21 @@ export const Contacts = z.object({
     WebhookContact.extend({
       webhookId: z.guid(),
       secret: z.string().meta({
-        description: 'What messages are signed with, as Standard Webhooks has it.',
+        description: 'The secret that signs messages, as in Standard Webhooks.',
         example: 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw',
       }),
       last: lastDelivery,
     }).meta({ id: 'WebhookContact' }),
   ),
   pushTokens: z.int().meta({
-    description: 'How many telephones apps have added: in `apn` of Update Account, and one by one.',
+    description: 'How many phones apps have added: in `apn` of Update Account, and one by one.',
   }),
   channels: z
     .object({ push: z.boolean(), sms: z.boolean(), email: z.boolean(), webhook: z.boolean() })
     .meta({
       id: 'Channels',
-      description: 'Which of them a process that delivers has. An SMS log is none.',
+      description:
+        'The channels that a running delivery process has. SMS that only go to the log do not count.',
     }),
   timestamp,
 });
@@ -338,7 +357,7 @@ export const TrialAnswer = z.object({
         address: z.string().optional(),
         url: z.string().optional(),
         type: z.enum(['test', 'confirm']).meta({
-          description: 'confirm: the link is sent again to an address that is not confirmed.',
+          description: 'confirm: the link is sent again to an unconfirmed address.',
         }),
         state: z.enum(['queued', 'held-back']),
         reason: z.string().optional(),

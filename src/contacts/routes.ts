@@ -72,8 +72,8 @@ function replace(deps: ContactRouteDeps): Route {
     path: '/v2/accounts/contacts',
     summary: 'Replace contacts',
     description:
-      'Replaces both lists. An entry that was there stays confirmed and keeps its identifier and secret; ' +
-      'an e-mail address that is new is sent a link, by which it is confirmed.',
+      'Replaces both lists. An entry that is already there stays confirmed and keeps its ' +
+      'identifier and secret. A new e-mail address is sent a link to confirm it.',
     tag: 'Accounts',
     auth: 'account',
     errors: [403],
@@ -98,8 +98,8 @@ function trial({ db, sendToContacts }: ContactRouteDeps): Route {
     name: 'testContacts',
     method: 'post',
     path: '/v2/accounts/contacts/test',
-    summary: 'Send a trial to all contacts',
-    description: 'What became of each is in `last` of Get contacts.',
+    summary: 'Send a test message to all contacts',
+    description: 'The result for each contact is in `last` of Get contacts.',
     tag: 'Accounts',
     auth: 'account',
     takesKey: true,
@@ -139,7 +139,7 @@ function label({ db, onLabelled }: ContactRouteDeps): Route {
     method: 'put',
     path: '/v2/devices/{deviceAuthUuid}/labels',
     summary: 'Replace the labels of a device',
-    description: 'Contacts that have labels are told only of devices that have one of them.',
+    description: 'Contacts that have labels are notified only of devices that have one of them.',
     tag: 'Devices',
     auth: 'account',
     errors: [404],
@@ -219,51 +219,57 @@ export const contactPageWords: Record<Language, Words> = {
   en: {
     invalid: {
       title: 'This link is not valid',
-      text: 'It is too old, was cut off, or its address was removed since it was sent.',
+      text: 'The link is too old or incomplete, or its address has since been removed.',
     },
     confirm: {
       ask: (address) => ({
         title: 'Confirm this address',
-        text: `Messages about devices are to be sent to ${address}.`,
+        text: `Send messages about devices to ${address}?`,
         button: 'Confirm',
       }),
       done: (address) => ({
         title: 'Confirmed',
-        text: `Messages are sent to ${address} from now on.`,
+        text: `Messages will now be sent to ${address}.`,
       }),
     },
     unsubscribe: {
       ask: (address) => ({
         title: 'Unsubscribe',
-        text: `No more messages are to be sent to ${address}.`,
+        text: `Stop sending messages to ${address}?`,
         button: 'Unsubscribe',
       }),
-      done: (address) => ({ title: 'Unsubscribed', text: `Nothing more is sent to ${address}.` }),
+      done: (address) => ({
+        title: 'Unsubscribed',
+        text: `Unsubscribe will be sent to ${address}.`,
+      }),
     },
   },
   de: {
     invalid: {
-      title: 'Dieser Link gilt nicht',
-      text: 'Er ist zu alt, unvollständig, oder seine Adresse wurde inzwischen entfernt.',
+      title: 'Dieser Link ist ungültig',
+      text: 'Der Link ist zu alt oder unvollständig, oder seine Adresse wurde inzwischen entfernt.',
     },
     confirm: {
       ask: (address) => ({
         title: 'Diese Adresse bestätigen',
-        text: `Nachrichten über Geräte sollen an ${address} gehen.`,
+        text: `Sollen Nachrichten über Geräte an ${address} gesendet werden?`,
         button: 'Bestätigen',
       }),
       done: (address) => ({
         title: 'Bestätigt',
-        text: `Von jetzt an gehen Nachrichten an ${address}.`,
+        text: `Ab jetzt werden Nachrichten an ${address} gesendet.`,
       }),
     },
     unsubscribe: {
       ask: (address) => ({
         title: 'Abbestellen',
-        text: `An ${address} sollen keine Nachrichten mehr gehen.`,
+        text: `Sollen an ${address} keine Nachrichten mehr gesendet werden?`,
         button: 'Abbestellen',
       }),
-      done: (address) => ({ title: 'Abbestellt', text: `An ${address} geht nichts mehr.` }),
+      done: (address) => ({
+        title: 'Abbestellt',
+        text: `An ${address} werden keine Nachrichten mehr gesendet.`,
+      }),
     },
   },
 };

@@ -68,12 +68,12 @@ function say(log: NotificationLog, failing: string[], failure: string | null): v
   if (failing.length > 0)
     log.warn(
       { event: 'heartbeat.withheld', failing },
-      'The heartbeat is not sent: a check of this process fails.',
+      'The heartbeat is not sent, because a check of this process fails.',
     );
   else if (failure !== null)
     log.warn(
       { event: 'heartbeat.unanswered', text: failure },
-      'The heartbeat was sent and not answered with success.',
+      'The heartbeat was sent but its receiver did not report success.',
     );
   else log.info({ event: 'heartbeat.sent' }, 'The heartbeat is sent again.');
 }

@@ -140,7 +140,7 @@ export async function startNotifications(options: NotificationsOptions): Promise
     tend().catch((error: unknown) =>
       log.warn(
         { event: 'notifications.unkept', err: error },
-        'Old notifications could not be deleted, or abandoned ones not released.',
+        'Old notifications could not be deleted, or abandoned ones could not be released.',
       ),
     );
   }, tendIntervalMs);
@@ -256,7 +256,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
   const onError = (err: unknown) =>
     log.warn(
       { event: 'notifications.turns-failed', err },
-      'Messages that are due could not be read or written; it is tried again.',
+      'Due messages could not be read or written; the service will try again.',
     );
   const process = randomUUID();
   const channels = [...deps.channels, ...(email ? ['email'] : []), 'webhook'];

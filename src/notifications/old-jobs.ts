@@ -110,7 +110,7 @@ async function keepRunning(
     } catch (error) {
       log.warn(
         { event: 'worker.restarted', err: error },
-        'The worker of notifications stopped and is started again.',
+        'The notification worker stopped; it is being restarted.',
       );
     }
     await pause(restartDelayMs, closing);
@@ -126,7 +126,7 @@ function openPool(connectionString: string, max: number, log: NotificationLog): 
   const onError = (error: Error) =>
     log.debug(
       { event: 'worker.connection-lost', err: error },
-      'The worker of notifications lost a database connection.',
+      'The notification worker lost a database connection.',
     );
   pool.on('error', onError);
   pool.on('connect', (client) => client.on('error', onError));
@@ -140,12 +140,12 @@ function loggerOf(log: NotificationLog): Logger {
     if (name === 'warning')
       log.warn(
         { event: 'worker.warning', text: message, worker: meta },
-        'The job runner has a warning.',
+        'The job runner reports a warning.',
       );
     else
       log.debug(
         { event: 'worker.message', text: message, worker: meta },
-        'The job runner has a message.',
+        'The job runner reports a message.',
       );
   });
 }

@@ -30,7 +30,7 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
       method: 'get',
       path: '/v2/devices/{deviceAuthUuid}/notifications',
       summary: 'Get notifications',
-      description: 'Push and SMS of a device, newest first: one outcome for each recipient.',
+      description: 'Push messages and SMS of a device, newest first: one entry for each recipient.',
       tag: 'Devices',
       auth: 'account',
       params: DeviceParams,
@@ -67,11 +67,11 @@ export type NotificationState = z.infer<typeof NotificationState>;
 export const NotificationOutcome = z
   .object({
     notificationId: z.int(),
-    timestamp: timestamp.meta({ description: 'When the event asked for it.' }),
+    timestamp: timestamp.meta({ description: 'When the event requested it.' }),
     changedTs: timestamp.meta({ description: 'When its state last changed.' }),
     kind: z.enum(['push', 'sms', 'email', 'webhook']),
     recipient: z.string().meta({
-      description: 'Push token or telephone number, its end only; of mail and webhooks the host.',
+      description: 'The end of the push token or phone number; for e-mail and webhooks the host.',
     }),
     state: NotificationState,
     attempts: z.int(),
@@ -79,18 +79,24 @@ export const NotificationOutcome = z
     error: z
       .string()
       .optional()
-      .meta({ description: 'Why the last attempt failed, or was not made.' }),
-    reason: Reason.optional().meta({ description: 'The same for programs.' }),
-    count: z.int().optional().meta({
-      description:
-        'So many were not sent for this reason on this day; `title`, `body` and `cause` are those of the first.',
-    }),
+      .meta({ description: 'Why the last attempt failed or was not made.' }),
+    reason: Reason.optional().meta({ description: 'The same as a code for programs.' }),
+    count: z
+      .int()
+      .optional()
+      .meta({
+        description:
+          'How many messages were not sent for this reason on this day; `title`, `body` and ' +
+          '`cause` are those of the first.',
+      }),
     type: z.enum(['notice', 'opened', 'repeated', 'escalated', 'closed']).optional().meta({
-      description: 'What it tells of its alarm; absent of a `notice`, which has none.',
+      description:
+        'Which change of its alarm the message reports. Absent for a `notice`, which has no alarm.',
     }),
     alarmId: z.int().optional(),
     grouped: z.literal(true).optional().meta({
-      description: 'It went out in one message with others; how that one ended stands here.',
+      description:
+        'This message was sent together with others; `state` is that of the combined message.',
     }),
     title: z.string(),
     body: z.string(),

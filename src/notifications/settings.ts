@@ -22,7 +22,11 @@ export type ApnsConfig = z.infer<typeof ApnsConfig>;
 const smsRules = {
   /** What a number begins with; with `!` in front it is refused. The longest one decides. */
   allowedPrefixes: z
-    .array(z.string().regex(/^!?\+\d{0,15}$/, 'expected "+49", or "!+49900" to refuse'))
+    .array(
+      z
+        .string()
+        .regex(/^!?\+\d{0,15}$/, 'expected a prefix such as "+49", or "!+49900" to refuse it'),
+    )
     .default(['+']),
   /** Whether accounts need no permission; null: they do where everybody can register. */
   forAll: z.boolean().nullable().default(null),

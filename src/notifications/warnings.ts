@@ -32,7 +32,13 @@ export function warnOfChannels(
     ...(push === null ? [] : warningsOfPush(push, reachable)),
     ...(sms === null || reachable.channels.includes('sms')
       ? []
-      : [warning('sms-log-only', sms, 'no SMS provider is configured: SMS go to the log only')]),
+      : [
+          warning(
+            'sms-log-only',
+            sms,
+            'no SMS provider is configured: SMS are only written to the log',
+          ),
+        ]),
   ];
 }
 
@@ -43,20 +49,20 @@ function warningsOfPush(
   const warnings: Warning[] = [];
   const lacks = (channel: string) => !channels.includes(channel);
   if (tokens > 0 && lacks('push')) {
-    const what = 'push is not configured: no token gets a message';
+    const what = 'push is not configured: no push token receives a message';
     warnings.push(warning('push-not-configured', path, what));
   }
   if (emails + unconfirmed > 0 && lacks('email')) {
-    const what = 'mail is not configured: no address gets a message';
+    const what = 'e-mail is not configured: no address receives a message';
     warnings.push(warning('mail-not-configured', path, what));
   }
   if (emails + tokens + webhooks > 0) return warnings;
-  const nobody = 'nobody would be told';
+  const nobody = 'nobody would be notified';
   return [
     ...warnings,
     unconfirmed > 0
       ? warning('not-confirmed', path, `${nobody}: no address is confirmed yet`)
-      : warning('no-recipient', path, `${nobody}: the account has no contact`),
+      : warning('no-recipient', path, `${nobody}: the account has no contacts`),
   ];
 }
 
@@ -84,7 +90,7 @@ export function warnOfNumbers(
     if (warnings.length >= maxWarnings) break;
     const number = normalizePhoneNumber(phoneNumber);
     if (number === null || isAllowedNumber(number)) continue;
-    const what = `no SMS will be sent to ${phoneNumber}: the operator has SMS sent to no such number`;
+    const what = `no SMS will be sent to ${phoneNumber}: the operator does not allow SMS to numbers like this`;
     warnings.push(warning('number-refused', path, what));
   }
   return warnings;

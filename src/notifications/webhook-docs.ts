@@ -46,7 +46,7 @@ const eventMembers = {
 export const NoticeHook = z
   .object({
     type: z.literal('notice'),
-    timestamp: timestamp.meta({ description: 'When the event asked for it.' }),
+    timestamp: timestamp.meta({ description: 'When the event requested it.' }),
     data: z.object(eventMembers).meta({ id: 'NoticeHookData' }),
   })
   .meta({ id: 'NoticeHook' });
@@ -56,15 +56,17 @@ export type NoticeHook = z.infer<typeof NoticeHook>;
 export const AlarmHook = z
   .object({
     type: z.enum(['alarm.opened', 'alarm.repeated', 'alarm.escalated', 'alarm.closed']),
-    timestamp: timestamp.meta({ description: 'When it was due.' }),
+    timestamp: timestamp.meta({ description: 'When the message was due.' }),
     data: z
       .object({
         alarmId: z.int().meta({ description: 'The same in all messages about this alarm.' }),
         ...eventMembers,
-        closedBy: z.string().optional().meta({ description: 'Of `alarm.closed`: by what.' }),
+        closedBy: z
+          .string()
+          .optional()
+          .meta({ description: 'For `alarm.closed`: what closed it.' }),
         url: z.string().optional().meta({
-          description:
-            'Where the alarm is read: Get an alarm. Absent where `PUBLIC_URL` is not set.',
+          description: 'The URL of Get an alarm. Absent if `PUBLIC_URL` is not set.',
         }),
       })
       .meta({ id: 'AlarmHookData' }),
@@ -117,11 +119,12 @@ export function hookPayload(
 }
 
 const headers = {
-  'webhook-id': 'The same at every attempt: who has seen it has the message already.',
-  'webhook-timestamp': 'Seconds since the Unix epoch, of this attempt.',
+  'webhook-id': 'The same at every attempt: if you have seen it, you already have the message.',
+  'webhook-timestamp': 'The time of this attempt, in seconds since the Unix epoch.',
   'webhook-signature':
-    '`v1,` and, in base64, the HMAC with SHA-256 of `webhook-id.webhook-timestamp.body`, with the ' +
-    'bytes behind `whsec_` as the key. There may be several, with spaces between them: one must fit.',
+    '`v1,` followed by the base64-encoded HMAC-SHA-256 of `webhook-id.webhook-timestamp.body`. ' +
+    'The key is the base64-decoded part of the secret after `whsec_`. There may be several ' +
+    'signatures, separated by spaces: one must match.',
 };
 
 /** What webhooks of accounts are sent, for the reference. */
@@ -129,37 +132,39 @@ export const webhookDocs: WebhookDocs = {
   notice: {
     summary: 'An event of a device happened',
     description:
-      'Sent for an event with `sendPush` that makes no alarm. Signed as Standard Webhooks has it.',
+      'Sent for an event that has `sendPush` but no alarm. Signed according to Standard Webhooks.',
     body: NoticeHook,
     headers,
   },
   'alarm.opened': {
-    summary: 'An alarm was opened, or is told of at last',
-    description: 'Sent to webhooks without `afterMs`, as soon as it is due.',
+    summary: 'An alarm was opened, or its notification is due at last',
+    description: 'Sent to webhooks without `afterMs` as soon as it is due.',
     body: AlarmHook,
     headers,
   },
   'alarm.repeated': {
     summary: 'An alarm is still open',
-    description: 'Sent every `actions.repeatMs` while it is neither acknowledged nor snoozed.',
+    description:
+      'Sent every `actions.repeatMs` while the alarm is neither acknowledged nor snoozed.',
     body: AlarmHook,
     headers,
   },
   'alarm.escalated': {
     summary: 'An alarm is still open and not acknowledged',
-    description: 'Sent to a webhook with `afterMs`, so long after the alarm was told of.',
+    description: 'Sent to a webhook with `afterMs`, that long after the alarm was first reported.',
     body: AlarmHook,
     headers,
   },
   'alarm.closed': {
-    summary: 'An alarm is closed',
+    summary: 'An alarm was closed',
     description: 'Sent to a webhook with `whenOver`.',
     body: AlarmHook,
     headers,
   },
   test: {
     summary: 'A trial',
-    description: 'Sent by `POST /v2/accounts/contacts/test`. Signed as Standard Webhooks has it.',
+    description:
+      'Sent by `POST /v2/accounts/contacts/test`. Signed according to Standard Webhooks.',
     body: TestHook,
     headers,
   },

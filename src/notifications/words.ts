@@ -56,14 +56,14 @@ const dative = (lasting: string) =>
 const quotaNamesDe: Record<string, string> = {
   devices: 'Geräte',
   devicesPerDay: 'Heute hinzugefügte Geräte',
-  purposes: 'Gespeicherte Zwecke',
-  purposeBytes: 'Größe der gespeicherten Zwecke',
+  purposes: 'Gespeicherte Aufgaben',
+  purposeBytes: 'Größe der gespeicherten Aufgaben',
   profiles: 'Installierte Profile',
   profileBytesTotal: 'Größe der installierten Profile',
   contacts: 'Kontakte',
   keys: 'API-Schlüssel',
   eventsPerDay: 'Ereignisse heute',
-  messagesPerDay: 'Mails und Push-Nachrichten heute',
+  messagesPerDay: 'E-E-E-E-E-Mails und Push-Nachrichten heute',
   webhooksPerDay: 'Nachrichten an Webhooks heute',
   smsPerDay: 'SMS heute',
   storedBytes: 'Gespeicherte Messwerte und Ereignisse',
@@ -73,9 +73,9 @@ export const german: Words = {
   event: (evId) => `Ereignis ${evId}`,
   above: 'über',
   below: 'unter',
-  oneOf: 'eines von',
-  noneOf: 'keines von',
-  insideArea: 'im Gebiet',
+  oneOf: 'einer der Werte',
+  noneOf: 'keiner der Werte',
+  insideArea: 'innerhalb des Gebiets',
   not: 'nicht',
   and: 'und',
   avg: (value, lasting) => `Mittelwert ${value} in ${dative(lasting)}`,
@@ -87,31 +87,34 @@ export const german: Words = {
   silent: (lasting) => `${lasting} lang nichts empfangen`,
   lastValue: (value) => `letzter Wert ${value}`,
   ofTheLast: (matched, of) => `${matched} der letzten ${of}`,
-  lastToday: 'Das ist die letzte Nachricht für heute: Das Tageslimit ist erreicht.',
+  lastToday: 'Das ist die letzte Nachricht für heute: Das Tageskontingent ist verbraucht.',
   openSince: (when) => `Offen seit ${when}.`,
   lastHeard: (when) => `Letzter Wert von ${when}.`,
   overTitle: (title) => `${title}: vorbei`,
   overSince: (when) => `Vorbei seit ${when}.`,
-  acknowledgedAt: (when) => `Bestätigt: ${when}.`,
-  snoozedUntil: (when) => `Stummgeschaltet bis ${when}.`,
+  acknowledgedAt: (when) => `Quittiert um ${when}.`,
+  snoozedUntil: (when) => `Aufgeschoben bis ${when}.`,
   gathered: (count) =>
     count === 1 ? '1 weiterer Alarm ist offen' : `${count} weitere Alarme sind offen`,
   gatheredOver: (count) => (count === 1 ? '1 Alarm ist vorbei' : `${count} Alarme sind vorbei`),
   testTitle: 'Testnachricht',
-  testBody: 'Das ist ein Test. So kommen Nachrichten über Ihre Geräte an.',
+  testBody: 'Das ist ein Test. So erhalten Sie Nachrichten über Ihre Geräte.',
   confirmTitle: 'Bitte diese Adresse bestätigen',
   confirmBody: (link) =>
-    'Jemand möchte, dass Nachrichten über Geräte an diese Adresse gehen. Wenn Sie das waren, öffnen ' +
-    `Sie innerhalb von sieben Tagen diesen Link und drücken Sie den Knopf:\n\n${link}\n\nSonst ` +
-    'brauchen Sie nichts zu tun.',
-  unsubscribe: 'Keine Nachrichten mehr',
+    'Jemand möchte, dass Nachrichten über Geräte an diese Adresse gesendet werden. Wenn Sie ' +
+    'das waren, öffnen Sie innerhalb von sieben Tagen diesen Link und klicken Sie auf die ' +
+    `Schaltfläche:\n\n${link}\n\nWenn nicht, brauchen Sie nichts zu tun.`,
+  unsubscribe: 'Nachrichten abbestellen',
   quotaName: (quota) => quotaNamesDe[quota] ?? quota,
   amountOf: (used, limit) => `${used} von ${limit}`,
   quotaTitle: (isUsedUp) =>
-    isUsedUp ? 'Ein Limit Ihres Kontos ist erreicht' : 'Ihr Konto nähert sich einem Limit',
+    isUsedUp
+      ? 'Ein Kontingent Ihres Kontos ist verbraucht'
+      : 'Ein Kontingent Ihres Kontos ist fast verbraucht',
   quotaBody: (lines) =>
-    `${lines}\n\nWas Ihr Konto hat, läuft weiter. Über ein Limit hinaus wird nichts mehr angenommen: ` +
-    'Entfernen Sie, was Sie nicht mehr brauchen, oder bitten Sie den Betreiber um mehr.',
+    `${lines}\n\nAlles, was Ihr Konto schon hat, funktioniert weiter. Ist ein Kontingent ` +
+    'verbraucht, lässt sich nichts mehr hinzufügen: Entfernen Sie, was Sie nicht mehr ' +
+    'brauchen, oder bitten Sie den Betreiber um mehr.',
   locale: 'de-DE',
 };
 
@@ -132,7 +135,7 @@ const quotaNamesEn: Record<string, string> = {
   contacts: 'Contacts',
   keys: 'API keys',
   eventsPerDay: 'Events today',
-  messagesPerDay: 'Mails and push messages today',
+  messagesPerDay: 'E-mails and push messages today',
   webhooksPerDay: 'Messages to webhooks today',
   smsPerDay: 'SMS today',
   storedBytes: 'Stored history',
@@ -153,10 +156,10 @@ export const english: Words = {
   changedBy: (value) => `changed by ${value}`,
   takenAs: (value) => `taken as ${value}`,
   held: (lasting) => `for ${lasting}`,
-  silent: (lasting) => `nothing heard for ${lasting}`,
+  silent: (lasting) => `nothing received for ${lasting}`,
   lastValue: (value) => `last value ${value}`,
   ofTheLast: (matched, of) => `${matched} of the last ${of}`,
-  lastToday: 'This is the last message today: the daily limit is reached.',
+  lastToday: 'This is the last message for today: the daily quota is used up.',
   openSince: (when) => `Open since ${when}.`,
   lastHeard: (when) => `Last value from ${when}.`,
   overTitle: (title) => `${title}: over`,
@@ -166,19 +169,21 @@ export const english: Words = {
   gathered: (count) => (count === 1 ? '1 more alarm is open' : `${count} more alarms are open`),
   gatheredOver: (count) => (count === 1 ? '1 alarm is over' : `${count} alarms are over`),
   testTitle: 'Test message',
-  testBody: 'This is a test. Messages about your devices come this way.',
+  testBody: 'This is a test. You receive messages about your devices this way.',
   confirmTitle: 'Confirm this address',
   confirmBody: (link) =>
-    'Somebody wants messages about devices to be sent to this address. If it was you, open this ' +
-    `link within seven days and press the button:\n\n${link}\n\nIf not, nothing needs to be done.`,
-  unsubscribe: 'No more messages',
+    'Somebody asked for messages about devices to be sent to this address. If it was you, open ' +
+    `this link within seven days and press the button:\n\n${link}\n\nIf it was not you, ignore ` +
+    'this e-mail.',
+  unsubscribe: 'Unsubscribe',
   quotaName: (quota) => quotaNamesEn[quota] ?? quota,
   amountOf: (used, limit) => `${used} of ${limit}`,
   quotaTitle: (isUsedUp) =>
-    isUsedUp ? 'A limit of your account is reached' : 'Your account nears a limit',
+    isUsedUp ? 'A quota of your account is used up' : 'A quota of your account is almost used up',
   quotaBody: (lines) =>
-    `${lines}\n\nWhat your account has goes on working. Beyond a limit nothing more is taken: remove what ` +
-    'is not needed any more, or ask the operator of this service for more.',
+    `${lines}\n\nEverything your account already has keeps working. Once a quota is used up, ` +
+    'nothing more can be added: remove what you no longer need, or ask the operator of this ' +
+    'service for more.',
   locale: 'en-GB',
 };
 

@@ -43,7 +43,7 @@ const enter = async (email: string, secret: string) => {
 async function linkFor(email: string): Promise<string> {
   expect((await forget(email.toLowerCase())).status).toBe(200);
   return linkIn(
-    await mail.mailTo(email, ({ headers }) => headers['subject'] === 'A new password'),
+    await mail.mailTo(email, ({ headers }) => headers['subject'] === 'Set a new password'),
     'reset',
   );
 }
@@ -73,7 +73,7 @@ describe('a forgotten password', () => {
     for (const method of ['GET', 'HEAD', 'GET'])
       expect((await fetch(link, { method })).status).toBe(200);
     const german = await fetch(link, { headers: { 'Accept-Language': 'de-AT,de;q=0.9' } });
-    expect(await german.text()).toMatch(/<html lang="de">[^]*<h1>Ein neues Passwort/);
+    expect(await german.text()).toMatch(/<html lang="de">[^]*<h1>Neues Passwort festlegen/);
     const page = await (await fetch(link)).text();
     expect(page).toContain('<form method="post">');
     expect(page).toContain('type="password"');
@@ -84,9 +84,9 @@ describe('a forgotten password', () => {
       expect(answer.status).toBe(200);
       return /<h1>(.*)<\/h1>/.exec(await answer.text())?.[1];
     };
-    expect(await post('short')).toBe('A new password');
+    expect(await post('short')).toBe('Set a new password');
     expect(await logIn(email, password)).toBe(200);
-    expect(await post('ein neues Passwort & mehr')).toBe('The password was set');
+    expect(await post('ein neues Passwort & mehr')).toBe('Password set');
     expect(await post('another password')).toBe('This link is not valid');
     expect(await logIn(email, 'ein neues Passwort & mehr')).toBe(200);
     expect(await (await fetch(link)).text()).toContain('This link is not valid');

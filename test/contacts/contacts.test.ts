@@ -190,11 +190,11 @@ it('installing warns of what leads to nobody, until it leads to somebody', async
   const log = warning(
     'sms-log-only',
     `${at}/sms`,
-    'no SMS provider is configured: SMS go to the log only',
+    'no SMS provider is configured: SMS are only written to the log',
   );
   const first = await install();
   expect(first.warnings).toContainEqual(
-    warning('no-recipient', push, 'nobody would be told: the account has no contact'),
+    warning('no-recipient', push, 'nobody would be notified: the account has no contact'),
   );
   expect(first.warnings).toContainEqual(log);
   await givenConfirmed(mail, app);

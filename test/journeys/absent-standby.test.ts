@@ -338,7 +338,7 @@ describe.each(kinds)('while $kind has no synchronous standby', ({ timescaledb, t
       expect(status).toBeUndefined();
       await standby.letGo();
       expect(await ended).toBe(1);
-      expect(command.stderr()).toContain('There is an account');
+      expect(command.stderr()).toContain('An account with this e-mail address already exists');
     },
   );
 });

@@ -64,10 +64,11 @@ it('says in words what causes wait for, what came too late, and whether it would
     { sId: '0x01', val: 20, ts: now - 3 * minute },
     { sId: '0x01', val: 20, ts: now - 2 * minute },
   ]);
-  const late = /; the last 2 came too late: they are older than the newest, of [-\d]+ [:\d]+ UTC$/;
+  const late =
+    /; the last 2 came too late: they are older than the newest value, dated [-\d]+ [:\d]+ UTC$/;
   const [warm, silent, long] = await evaluate();
   expect(warm?.[0]).toBe(
-    'fires when its cause holds; its alarm is open, and nobody was told (no-recipient)',
+    'fires when its cause holds; opens an alarm, notifies nobody, and nobody was told (no-recipient)',
   );
   expect(warm?.[1]).toMatch(late);
   expect(silent?.[1]).toMatch(/^silent for \d of 15 minutes, holds in (15 min|14 min \d+ s)$/);
@@ -77,7 +78,9 @@ it('says in words what causes wait for, what came too late, and whether it would
   const { alarms } = await app.call<{ alarms: { alarmId: number }[] }>('GET', '/v2/alarms');
   const untilTs = now + 60 * minute;
   await app.call('POST', `/v2/alarms/${alarms[0]?.alarmId}/snooze`, { untilTs });
-  expect((await evaluate())[0]?.[0]).toMatch(/would ring, but snoozed until [-\d]+ [:\d]+ UTC$/);
+  expect((await evaluate())[0]?.[0]).toMatch(
+    /would notify people, but it is snoozed until [-\d]+ [:\d]+ UTC$/,
+  );
   await app.call('PUT', `/v2/devices/${device.uuid}/mute`, { untilTs });
   expect((await evaluate())[0]?.[0]).toMatch(/but the device is muted until/);
   await device.end();
@@ -101,7 +104,7 @@ it('says that the clock of a device is ahead, and when the device was told', asy
   expect(clockAheadTs).toBeGreaterThanOrEqual(now);
   expect(events[0]?.causes[0]).toMatchObject({
     text: expect.stringMatching(
-      /; its clock is ahead: the newest is of [-\d]+ [:\d]+ UTC$/,
+      /; its clock is ahead: its newest value is dated [-\d]+ [:\d]+ UTC$/,
     ) as string,
     ahead: { newestTs: now + 4 * minute },
   });

@@ -29,7 +29,9 @@ describe('the simulator', () => {
       /[1-9]\d* of \d+ acknowledged {2}p50 \S+ ms {2}p99 \S+ ms {2}[1-9]\d* events/,
     );
     expect(output).toMatch(/[1-9]\d* events are recorded/);
-    expect(output).toContain('Everything that was acknowledged is there, once, as it was sent.');
+    expect(output).toContain(
+      'Everything that was acknowledged is stored exactly once, as it was sent.',
+    );
     expect(run.stderr()).toBe('');
     expect(status).toBe(0);
     // What is removed is cleared piece by piece, behind the answer.
@@ -42,8 +44,8 @@ describe('the simulator', () => {
     const run = simulate(['--devices', '3', '--seconds', '1', '--rate', '5'], { url: proxy.url });
     const status = await run.ended();
     await proxy.close();
-    expect(run.stdout()).toContain('DIFFERENCE: 1 acknowledged and not stored: 0x1');
-    expect(run.stdout()).not.toContain('Everything that was acknowledged is there');
+    expect(run.stdout()).toContain('DIFFERENCE: 1 acknowledged but not stored: 0x1');
+    expect(run.stdout()).not.toContain('Everything that was acknowledged is stored');
     expect(status).toBe(1);
   });
 
@@ -55,7 +57,7 @@ describe('the simulator', () => {
     await expect.poll(() => countRows('measurement')).toBeGreaterThan(before + 8);
     run.child.kill('SIGINT');
     expect(await run.ended()).toBe(0);
-    expect(run.stdout()).toContain('Everything that was acknowledged is there');
+    expect(run.stdout()).toContain('Everything that was acknowledged is stored');
     const { rows } = await service.database.db.query('select distinct connector_id from device');
     expect(rows).toEqual([{ connector_id: 2 }]);
     expect(run.stdout()).toMatch(/Kept the account \S+ with the password \S+\n/);

@@ -82,7 +82,7 @@ test('what fails for now is tried again, later, and in the end given up', async 
 
   await enqueue(database.db, [given.smsOf(owner, '+421')]);
   expect(await settled('queued', 1)).toMatchObject({
-    error: 'The provider takes no messages for now.',
+    error: 'The provider is not accepting messages at the moment.',
     reason: 'provider-busy',
   });
   const { rows } = await database.db.query<{ waits: boolean }>(
@@ -97,7 +97,7 @@ test('what fails for now is tried again, later, and in the end given up', async 
   await settledAfter(1, 'queued');
   const outcome = await settledAfter(2, 'failed');
   expect(outcome).toMatchObject({
-    error: 'The provider takes no messages for now.',
+    error: 'The provider is not accepting messages at the moment.',
     reason: 'provider-busy',
     attempts: 3,
   });
@@ -111,7 +111,7 @@ test('what can never be delivered is not tried again', async () => {
   await enqueue(database.db, [given.smsOf(owner, '+42')]);
   const outcomes = await given.outcomesOf(database.db, owner, ([o]) => o?.state === 'failed');
   expect(outcomes).toMatchObject([
-    { attempts: 1, error: 'The provider takes no messages for now.' },
+    { attempts: 1, error: 'The provider is not accepting messages at the moment.' },
   ]);
   expect(sent).toHaveLength(1);
 });

@@ -31,7 +31,7 @@ test('it is not asked while something is not well, and the log says what, once',
   let looks = 0;
   const ticks = async () => {
     looks += 1;
-    if (!isWell) throw new Error('The database is away.');
+    if (!isWell) throw new Error('The database is unreachable.');
     return true;
   };
   const { count, lines, first } = await start({ ticks, connectors: () => isWell });

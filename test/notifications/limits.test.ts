@@ -52,7 +52,7 @@ describe.each(cases)('the SMS of %s on a day', (_whose, own, numberOf, limit, re
     const outcomes = await outcomesOf(database.db, owner);
     const queued = outcomes.filter(({ state }) => state === 'queued').toReversed();
     expect(queued).toHaveLength(limit);
-    expect(queued.map(({ body }) => body.includes('last message today'))).toEqual(
+    expect(queued.map(({ body }) => body.includes('last message for today'))).toEqual(
       queued.map((_, n) => n === limit - 1),
     );
     const held = outcomes.filter(({ state }) => state === 'held-back');

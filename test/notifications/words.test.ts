@@ -120,12 +120,12 @@ describe('a condition on time is told with how long it lasted', () => {
     [
       'noneForMs',
       { ...silent, silentMs: 90 * minute },
-      'Temperature, nothing heard for 1 hour 30 minutes, last value 9.7 °C',
+      'Temperature, nothing received for 1 hour 30 minutes, last value 9.7 °C',
     ],
     [
       'a day',
       { ...silent, silentMs: 24 * 60 * minute },
-      'Temperature, nothing heard for 1 day, last value 9.7 °C',
+      'Temperature, nothing received for 1 day, last value 9.7 °C',
     ],
   ])('%s', (_, more, body) => {
     const why = { ...detail, ...more };

@@ -182,7 +182,7 @@ function checkedLookup(lookupAll: LookupAll, isPrivateAllowed: boolean): LookupF
 }
 
 const refused = (hostname: string) =>
-  new DeliveryError('never', 'address-refused', `${hostname} leads to a private address`);
+  new DeliveryError('never', 'address-refused', `${hostname} resolves to a private address`);
 
 const unanswered = (cause: Error) =>
   new DeliveryError(

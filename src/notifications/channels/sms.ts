@@ -11,7 +11,7 @@ export function logDriver(log: NotificationLog): Driver {
     send: async ({ id, body }) => {
       log.info(
         { event: 'notification.logged', notificationId: id, text: body },
-        'An SMS was written to the log only.',
+        'An SMS was only written to the log.',
       );
     },
     close: async () => {},
