@@ -72,9 +72,9 @@ export const resetPassword: AccountCommand = async (tools, email, askPassword) =
   const deps = { db: tools.db, inTurn: alone, revokeSessions };
   const by = { actor: operator, ts: Date.now() };
   if (!(await setPassword(deps, { accountId, oldHash, newHash }, by))) {
-    throw new DomainError('conflict', 'The password was changed by somebody else meanwhile.');
+    throw new DomainError('conflict', 'Somebody else changed the password in the meantime.');
   }
-  return [`${email} has a new password; all its sessions have ended.`];
+  return [`${email} has a new password. All its sessions have ended.`];
 };
 
 export const remove: AccountCommand = async (tools, email) => {
@@ -96,8 +96,11 @@ export const remove: AccountCommand = async (tools, email) => {
     () => false,
   );
   return isCleared
-    ? [`Deleted ${email} with everything that belonged to it.`]
-    : [`Deleted ${email}: nobody can log in or read anything. A running service deletes the rest.`];
+    ? [`Deleted ${email} and all its data.`]
+    : [
+        `Deleted ${email}: nobody can log in or read anything. A running service deletes the rest ` +
+          'of its data.',
+      ];
 };
 
 /** What the operator has to allow an account. */
@@ -112,7 +115,7 @@ async function permit(tools: Tools, email: string, name: string, may: boolean): 
   const set = Object.hasOwn(permissions, name) ? permissions[name] : undefined;
   if (!set) {
     const known = Object.keys(permissions).join(', ');
-    throw new DomainError('invalid-input', `Nothing is called ${name}; there is: ${known}.`);
+    throw new DomainError('invalid-input', `Unknown permission ${name}: expected one of ${known}.`);
   }
   const { accountId } = await getByEmail(tools, email);
   const kind = may ? 'sms-allowed' : 'sms-denied';
@@ -120,7 +123,7 @@ async function permit(tools: Tools, email: string, name: string, may: boolean): 
     await set(tx, accountId, may);
     await insertEntry(tx, accountId, { kind, actor: operator, ts: Date.now() });
   });
-  return [may ? `${email} may send ${name}.` : `${email} may send no ${name} any more.`];
+  return [may ? `${email} may send ${name}.` : `${email} may no longer send ${name}.`];
 }
 
 export const disable: AccountCommand = async (tools, email) => {
@@ -128,9 +131,9 @@ export const disable: AccountCommand = async (tools, email) => {
   const revokeSessions = revokeWith(tools);
   const deps = { db: tools.db, revokeSessions };
   if (!(await disableAccount(deps, accountId, Date.now())))
-    return [`${email} was disabled before.`];
+    return [`${email} was already disabled.`];
   return [
-    `${email} is disabled: its sessions have ended, its devices are let in no more.`,
+    `${email} is disabled: its sessions have ended, and its devices can no longer log in.`,
     'Nothing was deleted.',
   ];
 };
@@ -138,12 +141,12 @@ export const disable: AccountCommand = async (tools, email) => {
 export const enable: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   if (!(await enableAccount(tools, accountId, Date.now()))) return [`${email} was not disabled.`];
-  return [`${email} may log in again; its devices are let in with the tokens that they have.`];
+  return [`${email} may log in again, and its devices can log in with their existing tokens.`];
 };
 
 export async function getByEmail({ db }: Tools, email: string) {
   const account = await findAccountByEmail(db, email);
-  if (!account) throw new DomainError('not-found', `There is no account ${email}.`);
+  if (!account) throw new DomainError('not-found', `No account ${email}.`);
   return account;
 }
 
@@ -173,7 +176,8 @@ export const resetLink: AccountCommand = async (tools, email) => {
   if (secret === null || !isKnown)
     throw new DomainError(
       'invalid-input',
-      `${config.secretPlace}: this is not the secret of the service, which would not accept the link.`,
+      `${config.secretPlace}: this is not the secret that the service uses, so the service ` +
+        'would not accept the link.',
     );
   const { mailLinks } = deriveKeys(secret, config.previousSecret ?? undefined);
   const nowMs = Date.now();
@@ -182,7 +186,8 @@ export const resetLink: AccountCommand = async (tools, email) => {
   const token = makeResetToken(mailLinks, account, nowMs);
   return [
     `${createPublicUrl(config).get()}/reset?token=${token}`,
-    `It is good for ${linkLifetimeMs / 60_000} minutes, and once. Whoever has it can take ${email} over.`,
+    `It is valid for ${linkLifetimeMs / 60_000} minutes and works once. Anyone who has it can ` +
+      `take over ${email}.`,
   ];
 };
 
@@ -191,7 +196,7 @@ export const quota: AccountCommand = async (tools, email, _askPassword, [name, v
   const { accountId } = await getByEmail(tools, email);
   if (name === undefined) return show(tools, accountId, quotaNames);
   if (!isQuotaName(name)) {
-    const message = `There is no quota ${name}. There are: ${quotaNames.join(', ')}.`;
+    const message = `No quota ${name}. Quotas: ${quotaNames.join(', ')}.`;
     throw new DomainError('not-found', message);
   }
   if (value !== undefined) await change(tools, accountId, name, value);
@@ -232,27 +237,27 @@ async function show(
 function parse(name: string, text: string): number {
   const value = Number(text);
   if (/^\d+$/.test(text) && Number.isSafeInteger(value) && value > 0) return value;
-  const message = `${name}: expected a whole number above 0, or "default", got "${text}".`;
+  const message = `${name}: expected a whole number above 0 or "default", got "${text}".`;
   throw new DomainError('invalid-input', message);
 }
 
 const usage = `Usage:
-  npm run account -- create <email>           make an account
-  npm run account -- list                     identifier, day of creation, devices, e-mail address
-  npm run account -- reset-password <email>   give it a new password and end its sessions
-  npm run account -- reset-link <email>       print a link by which its owner sets a new password
-  npm run account -- delete <email> [--yes]   remove it with its devices, purposes and history, once its
-                                              address is typed again; --yes: without asking
+  npm run account -- create <email>           create an account
+  npm run account -- list                     show identifier, day of creation, devices, e-mail address
+  npm run account -- reset-password <email>   set a new password and end its sessions
+  npm run account -- reset-link <email>       print a link with which its owner sets a new password
+  npm run account -- delete <email> [--yes]   delete it with its devices, purposes and history, after
+                                              you type its address again; --yes: without asking
   npm run account -- quota <email> [<name> [<value>]]
                                               show limits and usage; set a quota for this account, or
-                                              with "default" as value go back to that of config/
-  npm run account -- allow <email> sms        let it send SMS; accounts made by create may already
+                                              with the value "default" restore that of config/
+  npm run account -- allow <email> sms        let it send SMS; accounts made with create already may
   npm run account -- deny <email> sms
-  npm run account -- disable <email>          end its sessions and shut its devices out; keep everything
-  npm run account -- enable <email>           let it and its devices in again
+  npm run account -- disable <email>          end its sessions and lock out its devices; keep its data
+  npm run account -- enable <email>           let it and its devices log in again
 
-The password is asked for on a terminal, and read from standard input elsewhere. The environment is
-that of the service: DATABASE_URL, REDIS_URL, SECRET, DATA_DIR.
+On a terminal the command asks for the password; otherwise it reads it from standard input. The
+environment is that of the service: DATABASE_URL, REDIS_URL, SECRET, DATA_DIR.
 `;
 
 /** `takes`: how many arguments, at least and at most. */
@@ -312,11 +317,11 @@ async function removeIfSure(...args: Parameters<AccountCommand>): Promise<string
   if (sure !== '--yes') {
     const account = (await listAccounts(tools.db)).find((one) => one.accountUuid === accountUuid);
     console.log(
-      `This deletes ${email} with its ${account?.devices ?? 0} devices and all of their history.`,
+      `This deletes ${email} with its ${account?.devices ?? 0} devices and all their history.`,
     );
     const question = 'Type its e-mail address again to delete it: ';
     if (!(await confirm(question, process.stdin, process.stderr, email)))
-      throw new DomainError('invalid-input', `Nothing was deleted: expected ${email}, or --yes.`);
+      throw new DomainError('invalid-input', `Nothing was deleted: expected ${email} or --yes.`);
   }
   return remove(...args);
 }

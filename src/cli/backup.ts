@@ -15,10 +15,10 @@ import { reachUnchanged, requireDatabase } from './operator-command.ts';
 
 const usage = `Usage:
   npm run backup [-- <directory>]               copy the embedded database's files, while it runs
-  npm run backup -- --portable [<directory>]    copy the rows of any database, for any other one
+  npm run backup -- --portable [<directory>]    copy the rows of any database, to restore into any other
 
-The directory is made; without one it is backups/<time> of the project. The data directory's secret is in
-it: keep it as safe as the data. DATA_DIR and DATABASE_URL are the service's. See docs/storage.md.
+The command creates the directory, by default backups/<time> in the project. The backup contains the data
+directory's secret: protect it like the data. DATA_DIR and DATABASE_URL are those of the service. See docs/storage.md.
 `;
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
@@ -42,7 +42,8 @@ async function main(given: string[]): Promise<number> {
   if (isPortable) return backUpPortably(config, target);
   if (config.databaseUrl !== null) {
     console.error(
-      'DATABASE_URL is set: back that database up with its own tools, or with --portable (docs/storage.md).',
+      'DATABASE_URL is set: back up that database with its own tools, or with --portable ' +
+        '(docs/storage.md).',
     );
     return 1;
   }
@@ -50,7 +51,8 @@ async function main(given: string[]): Promise<number> {
   console.log(`Backed up ${config.dataDir}: ${files} files, ${Math.ceil(bytes / 2 ** 20)} MB.`);
   if (config.secret !== null)
     console.log(
-      `The secret is not in it: keep what ${config.secretPlace} gives too. A restored database opens with no other one.`,
+      `The backup does not contain the secret: also keep what ${config.secretPlace} provides. ` +
+        'The restored database works with no other secret.',
     );
   console.log(`Restore it with: DATA_DIR=<new directory> npm run restore -- ${target}`);
   return 0;
@@ -66,15 +68,15 @@ export async function backUpPortably(config: Config, target: string): Promise<nu
   await requireDatabase(config);
   const screen = createScreen(process.stdout);
   const startMs = performance.now();
-  const { manifest, hasSecret } = await untilInterrupted('Nothing is left of the copy.', (signal) =>
+  const { manifest, hasSecret } = await untilInterrupted('The copy was removed.', (signal) =>
     copy(config, target, { onRows: showRows(screen), signal }),
   );
   const seconds = (performance.now() - startMs) / 1_000;
   screen.say(`Copied ${manifest.source}: ${summarise(manifest, seconds)}.`);
   screen.say(
     hasSecret
-      ? 'The secret is in it: keep it as safe as the data.'
-      : 'The secret is not in it: keep what SECRET or SECRET_FILE gives the service with it.',
+      ? 'The backup contains the secret: protect it like the data.'
+      : 'The backup does not contain the secret: also keep what SECRET or SECRET_FILE provides.',
   );
   const into = 'DATA_DIR=<new directory> or DATABASE_URL=<empty database>';
   screen.say(`Restore it with: ${into} npm run restore -- ${target}`);

@@ -4,10 +4,10 @@ import type { Sql } from '../db/sql.ts';
 import { runOperatorCommand } from './operator-command.ts';
 
 const usage = `Usage:
-  npm run clock                 say what time it is for the service, and whether that is believed
-  npm run clock -- believe      say that it is right: what is past its time may be deleted by it
+  npm run clock                 show the service's time, and whether it is trusted
+  npm run clock -- believe      confirm that it is right, so that expired data may be deleted
 
-The service goes by the clock of its database. Where that was set, or is far from where it should be, it is in doubt, and
+The service uses its database's clock. If that clock was set, or is far from where it should be, it is in doubt and
 nothing is deleted by it (docs/reliability.md, "Clocks"). The environment is that of the service: DATABASE_URL, DATA_DIR.
 `;
 
@@ -17,14 +17,16 @@ async function status(db: Sql): Promise<string[]> {
   const { ts, shared } = await readDatabaseTime(db);
   const clock = `The service's clock says ${timeOf(ts)}.`;
   if (shared === null)
-    return [clock, 'No process has looked at it yet: the first one believes it.'];
+    return [clock, 'No process has checked it yet: the first one to start trusts it.'];
   const { reckonedTs, doubtedTs } = shared;
-  if (doubtedTs === null) return [clock, `It is believed, and was at ${timeOf(reckonedTs)}.`];
+  if (doubtedTs === null)
+    return [clock, `The clock is trusted. It was last checked at ${timeOf(reckonedTs)}.`];
   return [
     clock,
-    `It is in doubt since ${timeOf(doubtedTs)}: nothing is deleted by it.`,
-    `By what has passed since it was believed it would be ${timeOf(reckonedTs)} or a minute later.`,
-    'If the clock is right, say so: npm run clock -- believe',
+    `The clock has been in doubt since ${timeOf(doubtedTs)}: nothing is deleted by it.`,
+    'Judging by the time that has passed since it was trusted, it should be ' +
+      `${timeOf(reckonedTs)} or up to a minute later.`,
+    'If the clock is right, run: npm run clock -- believe',
   ];
 }
 
@@ -32,8 +34,8 @@ async function believe(db: Sql): Promise<string[]> {
   const { before, believedTs } = await believeClock(db);
   const was = before?.doubtedTs ?? null;
   return [
-    `${timeOf(believedTs)} is believed from now on${was === null ? '; it was not in doubt' : ''}.`,
-    'Running processes go by it within ten seconds, and delete what is past its time within an hour.',
+    `${timeOf(believedTs)} is now trusted${was === null ? '; it was not in doubt' : ''}.`,
+    'Running processes use it within ten seconds, and delete expired data within an hour.',
   ];
 }
 

@@ -26,9 +26,9 @@ export function findWrongArgument(
   if (option !== undefined) return `Unknown option '${option}'.`;
   if (name === undefined) return 'Expected a command.';
   const [least, most] = (Object.hasOwn(takes, name) && takes[name]) || [-1, -1];
-  if (least < 0) return `There is no command "${name}".`;
+  if (least < 0) return `Unknown command "${name}".`;
   if (rest.length < least) return `${name}: an argument is missing.`;
-  if (rest.length > most) return `${name}: "${rest.slice(most).join(' ')}" is too much.`;
+  if (rest.length > most) return `${name}: unexpected argument "${rest.slice(most).join(' ')}".`;
   return null;
 }
 

@@ -24,7 +24,7 @@ async function main(args: string[]): Promise<number> {
     case 'play': {
       const { stdin: input } = process;
       if (options.stream === null && input.isTTY)
-        await warn('Measurements, a line each; Ctrl-D ends:');
+        await warn('Enter measurements, one per line; end with Ctrl-D:');
       await playStream(options, { input, out, warn });
       return 0;
     }
@@ -35,7 +35,7 @@ function explain(error: unknown): number {
   const isExpected = error instanceof UsageError || error instanceof InputError;
   process.stderr.write(`${isExpected ? error.message : stackOf(error)}\n`);
   if (!(error instanceof UsageError)) return 1;
-  process.stderr.write('--help says what there is.\n');
+  process.stderr.write('Use --help to see the options.\n');
   return 2;
 }
 

@@ -9,11 +9,11 @@ import { asksForHelp } from './command-line.ts';
 import { restorePortably } from './portable/restore.ts';
 
 const usage = `Usage:
-  DATA_DIR=<new directory> npm run restore -- <backup>         put a backup into a data directory
-  DATABASE_URL=<empty database> npm run restore -- <backup>    put a portable copy into a database
+  DATA_DIR=<new directory> npm run restore -- <backup>         restore a backup into a data directory
+  DATABASE_URL=<empty database> npm run restore -- <backup>    restore a portable copy into a database
 
-The data directory must hold no database. A copy of files is recovered by the next start of the
-service; a portable copy is complete when this command ends.
+The data directory must not contain a database. A copy of files is recovered when the service next
+starts; a portable copy is complete when this command ends.
 `;
 
 process.exitCode = await main(process.argv.slice(2)).catch(explain);
@@ -37,7 +37,8 @@ async function main(args: string[]): Promise<number> {
   if (portable) return restorePortably(config, backupDir, portable);
   if (databaseUrl !== null) {
     console.error(
-      `DATABASE_URL is set, and ${backupDir} is no portable copy: a copy of files is restored into a DATA_DIR (docs/storage.md).`,
+      `DATABASE_URL is set, but ${backupDir} is not a portable copy: restore a copy of files ` +
+        'into a DATA_DIR (docs/storage.md).',
     );
     return 1;
   }
@@ -46,7 +47,8 @@ async function main(args: string[]): Promise<number> {
   console.log('Start the service as before, with the same DATA_DIR.');
   if (secret === null && (await findOwnSecret(dataDir)) === null)
     console.log(
-      'The backup holds no secret: give the service the SECRET or SECRET_FILE that the database was used with.',
+      'The backup does not contain the secret: give the service the SECRET or SECRET_FILE that ' +
+        'the database was used with.',
     );
   return 0;
 }

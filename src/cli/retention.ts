@@ -11,11 +11,12 @@ import {
 import { runOperatorCommand, type Tools } from './operator-command.ts';
 
 const usage = `Usage:
-  npm run retention             say how long the history is kept, and what a shorter setting would delete, and when
-  npm run retention -- apply    do not wait for the rest of the day: what was announced may be deleted now
+  npm run retention             show how long the history is kept, and what a shorter setting would delete and when
+  npm run retention -- apply    delete what was announced right away instead of after a day
 
-How long is set in config/ (retention). A longer setting takes effect at once; a shorter one a day after a process first
-started with it, and not if it is set back before. The environment is that of the service: DATABASE_URL, DATA_DIR.
+The retention is set in config/ (retention). A longer setting takes effect at once. A shorter one takes effect a day after
+a process first started with it, unless it is reverted before then. The environment is that of the service: DATABASE_URL,
+DATA_DIR.
 `;
 
 const inDays = (days: number | null) => (days === null ? 'everything' : `${days} days`);
@@ -28,7 +29,7 @@ async function status({ db, retention }: Tools): Promise<string[]> {
     const row = rows.find((one) => one.what === what);
     const configured = wanted(retention, what);
     if (!row) {
-      lines.push(`${what}: nothing is settled yet; ${configured} days are configured here.`);
+      lines.push(`${what}: no retention is in force yet; ${configured} days are configured here.`);
       continue;
     }
     lines.push(`${what}: ${inDays(row.days)} in force; ${configured} days are configured here.`);
@@ -44,10 +45,10 @@ async function status({ db, retention }: Tools): Promise<string[]> {
 
 async function apply({ db }: Tools): Promise<string[]> {
   const changed = await applyNext(db);
-  if (changed.length === 0) return ['No shorter retention waits: nothing was changed.'];
+  if (changed.length === 0) return ['No shorter retention is pending: nothing was changed.'];
   const say = ({ what, days, nextDays }: RetentionRow) =>
-    `${what}: ${inDays(nextDays)} from now on, and was ${inDays(days)}.`;
-  return [...changed.map(say), 'What is older is deleted within an hour.'];
+    `${what}: now ${inDays(nextDays)}, previously ${inDays(days)}.`;
+  return [...changed.map(say), 'Older data is deleted within an hour.'];
 }
 
 process.exitCode = await runOperatorCommand(process.argv.slice(2), {

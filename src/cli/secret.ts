@@ -37,35 +37,38 @@ export const accept: SecretCommand = async (tools, config, { say, confirm }) => 
   const examined = await examineSecret(tools.db, config);
   if (examined.isAllowed) {
     say(describeAllowed(examined, config));
-    say('There is nothing to accept.');
+    say('Nothing to accept.');
     return 0;
   }
   if (examined.left > 0 && examined.current !== null) {
     say(`${place}: ends the change of the secret.`);
     say(
-      `It ends the tokens of ${count(examined.left, 'device')}, and sessions of the secret before.`,
+      `This invalidates the tokens of ${count(examined.left, 'device')} and all sessions made ` +
+        'with the previous secret.',
     );
-    say('Each needs a new token (POST /v2/devices/{deviceAuthUuid}/token).');
+    say('Each device needs a new token (POST /v2/devices/{deviceAuthUuid}/token).');
     if (!(await confirm())) return nothingChanged(say);
     await endChange(tools.db, examined.current);
-    say('Accepted. Start every process with this secret alone.');
+    say('Accepted. Start every process with this secret only.');
     return 0;
   }
   const dependents = await countAll(tools, config);
   say(
     examined.secret === null
-      ? `${place}: is not there; a new secret is made there.`
-      : `${place}: is taken as this database's secret from now on.`,
+      ? `${place}: does not exist; a new secret is created there.`
+      : `${place}: becomes this database's secret.`,
   );
-  say(`It ends the tokens of ${describeDependents(dependents)}: every device needs a new token`);
-  say('(POST /v2/devices/{deviceAuthUuid}/token), everybody has to log in again.');
-  say('Where the earlier secret still exists, restore it instead.');
+  say(
+    `This invalidates the tokens of ${describeDependents(dependents)}: every device needs a new token`,
+  );
+  say('(POST /v2/devices/{deviceAuthUuid}/token), and everybody has to log in again.');
+  say('If the earlier secret still exists, restore it instead.');
   if (!(await confirm())) return nothingChanged(say);
   const { made } = await acceptSecret(tools.db, config);
   await endRedisSessions(tools, config);
-  say(made ? `Accepted. Made ${place}: keep a copy of it.` : 'Accepted.');
+  say(made ? `Accepted. Created ${place}: keep a copy of it.` : 'Accepted.');
   say(
-    'Restart every process of the service: one that runs goes on with the secret it started with.',
+    'Restart every process of the service: a running process keeps using the secret it started with.',
   );
   return 0;
 };
@@ -83,8 +86,10 @@ async function describeChange(db: Tools['db'], { checks }: Examined): Promise<st
   const those = `${left.toLocaleString('en')} of ${count(devices, 'device')}`;
   return [
     left === 0
-      ? 'A change is under way, and every device has a token of the new one: SECRET_PREVIOUS can be left out.'
-      : `A change is under way: ${those} still ${left === 1 ? 'has' : 'have'} a token of the secret before.`,
+      ? 'A change is in progress, and every device has a token of the new secret: ' +
+        'SECRET_PREVIOUS can be removed.'
+      : `A change is in progress: ${those} still ${left === 1 ? 'has' : 'have'} a token of the ` +
+        'previous secret.',
   ];
 }
 
@@ -93,9 +98,15 @@ function describeAllowed(examined: Examined, { secretPlace }: Config): string {
   if (current !== null && checks.includes(current))
     return `${secretPlace}: is this database's secret.`;
   if (examined.isKnown)
-    return `${secretPlace}: is new here, and SECRET_PREVIOUS is this database's secret: the next start of the service takes both.`;
-  const found = current === null ? 'is not there, and is made at' : 'is taken by';
-  return `${secretPlace}: ${found} the next start of the service; nothing is known to depend on another one.`;
+    return (
+      `${secretPlace}: is new here, and SECRET_PREVIOUS is this database's secret: the next ` +
+      'start of the service adopts both.'
+    );
+  const found = current === null ? 'does not exist, and is created by' : 'is adopted by';
+  return (
+    `${secretPlace}: ${found} the next start of the service; nothing is known to depend on ` +
+    'another secret.'
+  );
 }
 
 /** Those in Redis are counted too: this command ends them. */
@@ -118,10 +129,10 @@ async function endRedisSessions({ db, store, bus }: Tools, { redisUrl }: Config)
 }
 
 const usage = `Usage:
-  npm run secret -- status   what was looked at, and whether it is this database's secret
-  npm run secret -- accept   take another secret, or a new one: all device tokens and sessions end
+  npm run secret -- status   show which secret was found, and whether it is this database's
+  npm run secret -- accept   adopt another secret or create a new one: all device tokens and sessions end
 
-accept says what ends and asks for a yes: on a terminal, or from standard input elsewhere. The
+accept says what stops working and asks for a yes, on a terminal or from standard input. The
 environment is that of the service: DATABASE_URL, REDIS_URL, SECRET or SECRET_FILE, DATA_DIR.
 `;
 

@@ -43,6 +43,6 @@ function interrupted(): AbortSignal {
 function explain(error: unknown): number {
   process.stderr.write(`${messageOf(error)}\n`);
   if (!(error instanceof UsageError)) return 1;
-  process.stderr.write('--help says what there is.\n');
+  process.stderr.write('Use --help to see the options.\n');
   return 2;
 }

@@ -61,7 +61,7 @@ describe('npm run account, beside a running service with registration closed', (
     };
     const refused = await account(other, ['reset-link', 'lost@example.com']);
     expect(refused).toMatchObject({ status: 1, stdout: '' });
-    expect(refused.stderr).toContain('not the secret of the service');
+    expect(refused.stderr).toContain('not the secret that the service uses');
     expect((await account(env, ['reset-link', 'no@example.com'])).status).toBe(1);
     await account(env, ['delete', 'lost@example.com', '--yes']);
   });
@@ -102,10 +102,10 @@ describe('npm run account, beside a running service with registration closed', (
 
     for (const typed of ['no\n', 'yes\n', '', 'you@example.com\n']) {
       const kept = await account(env, ['delete', 'ME@example.com'], typed);
-      const stderr = 'Nothing was deleted: expected me@example.com, or --yes.\n';
+      const stderr = 'Nothing was deleted: expected me@example.com or --yes.\n';
       expect(kept).toMatchObject({ status: 1, stderr });
       expect(kept.stdout).toBe(
-        'This deletes me@example.com with its 0 devices and all of their history.\n',
+        'This deletes me@example.com with its 0 devices and all their history.\n',
       );
     }
     expect((await post('/v2/accounts/login', 'me@example.com', 'second password')).status).toBe(
@@ -151,11 +151,9 @@ describe('npm run account, beside a running service with registration closed', (
       quota('devices', '-1'),
     ]);
     expect(unknown).toMatchObject({ status: 1, stdout: '' });
-    expect(unknown.stderr).toMatch(/^There is no quota elephants. There are: devices, /);
-    expect(none).toMatchObject({ status: 1, stderr: 'There is no account nobody@example.com.\n' });
-    expect(wrong.stderr).toBe(
-      'devices: expected a whole number above 0, or "default", got "-1".\n',
-    );
+    expect(unknown.stderr).toMatch(/^No quota elephants. Quotas: devices, /);
+    expect(none).toMatchObject({ status: 1, stderr: 'No account nobody@example.com.\n' });
+    expect(wrong.stderr).toBe('devices: expected a whole number above 0 or "default", got "-1".\n');
   });
 
   test('disables and enables, and all that it does stands in the audit trail', async () => {
@@ -170,16 +168,18 @@ describe('npm run account, beside a running service with registration closed', (
     expect(await account(env, ['disable', email])).toMatchObject({
       status: 0,
       stdout:
-        `${email} is disabled: its sessions have ended, its devices are let in no more.\n` +
+        `${email} is disabled: its sessions have ended, and its devices can no longer log in.\n` +
         'Nothing was deleted.\n',
     });
-    expect((await account(env, ['disable', email])).stdout).toBe(`${email} was disabled before.\n`);
+    expect((await account(env, ['disable', email])).stdout).toBe(
+      `${email} was already disabled.\n`,
+    );
     expect([await get(token), (await logIn()).status]).toEqual([401, 403]);
     expect((await account(env, ['list'])).stdout).toMatch(
       new RegExp(`  ${email}  disabled \\d{4}-\\d\\d-\\d\\d\n`),
     );
     expect((await account(env, ['enable', email])).stdout).toBe(
-      `${email} may log in again; its devices are let in with the tokens that they have.\n`,
+      `${email} may log in again, and its devices can log in with their existing tokens.\n`,
     );
     for (const value of ['7', 'default']) await account(env, ['quota', email, 'devices', value]);
     await account(env, ['deny', email, 'sms']);
@@ -216,7 +216,7 @@ describe('npm run account, beside a running service with registration closed', (
     expect(short.stderr).toMatch(/email: .*\npassword: expected 8 to 128 characters/);
     expect(empty).toMatchObject({ status: 1 });
     expect(empty.stderr).toMatch(/^No password/);
-    const stderr = 'There is no account nobody@example.com.\n';
+    const stderr = 'No account nobody@example.com.\n';
     expect(nobody).toMatchObject({ status: 1, stderr });
     expect([argument.status, unknown.status]).toEqual([2, 2]);
   });
@@ -253,7 +253,7 @@ test('npm run account works on the embedded database, with no service running', 
     const created = await account(env, ['create', 'me@example.com'], 'correct horse\n');
     expect(created.status).toBe(0);
     expect(created.stderr).toMatch(
-      /^Making a database in \S+\/data \(first start\)\.\nMigrated the database to .*\n$/,
+      /^Creating a database in \S+\/data \(first start\)\.\nMigrated the database to .*\n$/,
     );
     const listed = await account(env, ['list']);
     expect(listed).toMatchObject({ status: 0, stderr: '' });

@@ -43,19 +43,23 @@ describe.each(databaseKinds)('what an operator says of time and history, on %s',
     const { status, lines, stderr } = await run('clock');
     expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
     expect(lines[0]).toMatch(/^The service's clock says \d{4}-\d\d-\d\dT[\d:.]+Z\.$/);
-    expect(lines[1]).toMatch(/^No process has looked at it yet/);
+    expect(lines[1]).toMatch(/^No process has checked it yet/);
     await believe(0, false);
-    expect((await run('clock', 'status')).lines[1]).toMatch(/^It is believed, and was at /);
+    expect((await run('clock', 'status')).lines[1]).toMatch(
+      /^The clock is trusted. It was last checked at /,
+    );
   });
 
   test('npm run clock -- believe ends a doubt, and says that there was none', async () => {
     await believe(365 * dayMs, true);
     const doubted = await run('clock');
-    expect(doubted.lines[1]).toMatch(/^It is in doubt since .*: nothing is deleted by it\.$/);
+    expect(doubted.lines[1]).toMatch(
+      /^The clock has been in doubt since .*: nothing is deleted by it\.$/,
+    );
     expect(doubted.lines.at(-1)).toContain('npm run clock -- believe');
     const believed = await run('clock', 'believe');
     expect(believed.status).toBe(0);
-    expect(believed.lines[0]).toMatch(/Z is believed from now on\.$/);
+    expect(believed.lines[0]).toMatch(/Z is now trusted\.$/);
     expect(await readBelief()).toMatchObject({ doubted: false });
     expect((await readBelief())?.behindMs).toBeLessThan(hourMs);
     expect((await run('clock', 'believe')).lines[0]).toMatch(/; it was not in doubt\.$/);
@@ -63,7 +67,7 @@ describe.each(databaseKinds)('what an operator says of time and history, on %s',
 
   test('npm run retention says what a shorter setting will delete, and when; apply does not wait', async () => {
     expect((await run('retention')).lines).toEqual([
-      'measurements: nothing is settled yet; 90 days are configured here.',
+      'measurements: no retention is in force yet; 90 days are configured here.',
       'events: nothing is settled yet; 365 days are configured here.',
     ]);
     await database.db.query(
@@ -77,10 +81,10 @@ describe.each(databaseKinds)('what an operator says of time and history, on %s',
     expect(told.lines[2]).toMatch(/^ {2}30 days from \d{4}-.*Z: deletes about 0 events/);
     const applied = await run('retention', 'apply');
     expect(applied).toMatchObject({ status: 0, stderr: '' });
-    expect(applied.lines[0]).toBe('events: 30 days from now on, and was 365 days.');
+    expect(applied.lines[0]).toBe('events: now 30 days, previously 365 days.');
     expect((await run('retention')).lines[1]).toMatch(/^events: 30 days in force/);
     expect((await run('retention', 'apply')).lines).toEqual([
-      'No shorter retention waits: nothing was changed.',
+      'No shorter retention is pending: nothing was changed.',
     ]);
   });
 

@@ -40,10 +40,10 @@ test.each(here)('%s --unknown says what is wrong', async (_name, file) => {
 test.each(
   shortOnly<[string, string[], string]>([
     ['account', ['create'], 'create: an argument is missing.'],
-    ['account', ['creat', 'a@example.org'], 'There is no command "creat".'],
-    ['account', ['list', 'a', 'b'], 'list: "a b" is too much.'],
+    ['account', ['creat', 'a@example.org'], 'Unknown command "creat".'],
+    ['account', ['list', 'a', 'b'], 'list: unexpected argument "a b".'],
     ['account', [], 'Expected a command.'],
-    ['secret', ['constructor'], 'There is no command "constructor".'],
+    ['secret', ['constructor'], 'Unknown command "constructor".'],
     ['restore', [], 'Expected the directory of one backup.'],
     ['backup', ['a', 'b'], 'Expected one directory.'],
   ]),

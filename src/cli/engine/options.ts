@@ -49,13 +49,14 @@ export function parseOptions(args: string[]): Options {
   const others = Object.keys(values).filter((name) => name !== 'json' || answers !== undefined);
   if (vectors !== undefined || answers !== undefined) {
     const isAlone = others.length === 1 && files.length === 0;
-    if (!isAlone) throw new UsageError(`--${others[0]} goes with no file and no other option.`);
+    if (!isAlone)
+      throw new UsageError(`--${others[0]} cannot be combined with files or other options.`);
     return vectors === undefined
       ? { kind: 'answers', folder: answers ?? '' }
       : { kind: 'vectors', folder: vectors, isJson };
   }
   if (files.length === 0) {
-    throw new UsageError('Which purpose? Name a file, examples/freezer.json for example.');
+    throw new UsageError('No purpose given: name a file, for example examples/freezer.json.');
   }
   const installedTs = timeOf('installed', values.installed);
   const untilTs = timeOf('until', values.until);
@@ -71,43 +72,43 @@ function timeOf(name: string, text: string | undefined): number | null {
   );
 }
 
-export const help = `The purpose engine alone: what a purpose makes of measurements, without a service.
+export const help = `Runs the purpose engine alone: shows what a purpose does with measurements, without a service.
 
 Usage:
   npm run engine -- FILE… [options] < stream.ndjson
   npm run engine -- --vectors FOLDER [--json]
   npm run engine -- --answers FOLDER
 
-The first one prints what fires and why, and where the device moves. A FILE has a purpose, a list of
-purposes or a profile; several files are one profile. Standard input has a line for each measurement, as
-a device sends it, or for a message of several:
+The first form prints what fires and why, and which states the device enters. A FILE contains a purpose,
+a list of purposes or a profile; several files form one profile. Each line of standard input is a
+measurement as a device sends it, or a message of several:
 
   {"sId":"0x10","val":-9,"ts":1795420800000}
   [{"sId":"0x10","val":-9,"ts":1795420860000},{"sId":"0x10","val":-9,"ts":1795420920000}]
 
-and, where that matters, when it arrived ("arrivedTs"), {"tick":{"at":…}} for time that passes, {"enter":
-{"puId":1,"stId":2}} for a reported state, {"install":[…]} for another profile, {"clock":{"at":…}} for the
-clock of arrivals, which was ahead and is set right. All times are those of the stream: no clock is read,
-and what time alone completes (a tick) happens where it is due.
+and, where it matters, its time of arrival ("arrivedTs"), {"tick":{"at":…}} for time that passes, {"enter":
+{"puId":1,"stId":2}} for a reported state, {"install":[…]} for another profile, {"clock":{"at":…}} for an
+arrival clock that was ahead and is corrected. All times come from the stream: the command reads no clock,
+and a tick, which time alone completes, happens when it is due.
 
   --stream FILE     Read the measurements from a file.
   --installed TIME  When the profile becomes current (default: as the first line arrives).
-  --until TIME      Let time go on after the last line.
-  --explain         At the end, say what each cause of the live events waits for.
-  --json            A line of JSON for each thing that happens, instead of text.
+  --until TIME      Let time pass after the last line, up to TIME.
+  --explain         At the end, show what each cause of the live events waits for.
+  --json            Print one line of JSON for each thing that happens, instead of text.
 
   A TIME is in milliseconds since 1970, or 2026-11-23T08:00:00Z.
 
-  --vectors FOLDER  Check what another engine answers to the cases in test/vectors: the folder has its
-                    answers in files of the same names. Says each difference, and its place.
-  --answers FOLDER  Write what this engine answers to all of them, as an example.
+  --vectors FOLDER  Check another engine's answers to the cases in test/vectors. The folder contains its
+                    answers in files of the same names. Prints each difference and where it is.
+  --answers FOLDER  Write this engine's answers to all cases, as an example.
 
   --help            This text.
 
-What the lines mean, the form of answers and the rules are in test/vectors/README.md and docs/engine.md.
-npm says what it runs on standard output; npm run --silent engine does not.
+test/vectors/README.md and docs/engine.md explain the lines, the form of answers and the rules.
+npm prints the command that it runs to standard output; npm run --silent engine does not.
 
-Exit status: 0 when all went well, 1 when an answer differs or the input is wrong, 2 when an option is.
+Exit status: 0 on success, 1 if an answer differs or the input is wrong, 2 if an option is wrong.
 `;
 
 /** Something in a file or a stream that cannot be used; the message says where. */
@@ -119,7 +120,7 @@ export function readJson(text: string, where: string, fromLine = 1): unknown {
     return JSON.parse(text) as unknown;
   } catch {
     const error = findJsonError(text);
-    if (!error) throw new InputError(`${where}:${fromLine}: this is no JSON.`);
+    if (!error) throw new InputError(`${where}:${fromLine}: not JSON.`);
     const { line, column, found, expected } = error;
     const at = `${where}:${line + fromLine - 1}:${column}`;
     throw new InputError(`${at}: expected ${expected}, found ${found}.`);
@@ -222,7 +223,7 @@ const found = (sent: unknown, where: string, path: string): Found => ({
 });
 
 function check(all: Found[]): Read {
-  if (all.length === 0) throw new InputError('There is no purpose.');
+  if (all.length === 0) throw new InputError('The file contains no purpose.');
   const purposes = all.map(({ purpose }) => purpose);
   const pathOf = (index: number) => `${all[index]?.where} ${all[index]?.path}`;
   const problems = checkProfile(purposes, pathOf);

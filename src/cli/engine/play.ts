@@ -353,13 +353,13 @@ export function arrivalOf(happening: Happening, lastTs: number | null, where: st
   if (arrivedTs !== undefined) {
     if (lastTs === null || arrivedTs >= lastTs || kind === 'clock') return arrivedTs;
     throw new InputError(
-      `${where}: it happens at ${arrivedTs}, before the line before it, at ${lastTs}.`,
+      `${where}: its time ${arrivedTs} is before that of the previous line, ${lastTs}.`,
     );
   }
   const times = happening.kind === 'message' ? happening.sent.map(({ ts }) => ts) : [];
   const known = [...times, lastTs].filter((ts) => typeof ts === 'number');
   if (known.length > 0) return Math.max(...known);
-  throw new InputError(`${where}: the first line has to say when: ts, or arrivedTs.`);
+  throw new InputError(`${where}: the first line must give a time: ts or arrivedTs.`);
 }
 
 /** A move, and what records it: null where the device entered the state it was in. */

@@ -66,7 +66,7 @@ function compareFile({ name, cases }: CaseFile, path: string): Wrong[] {
   const [other] = answers.keys();
   if (other === undefined) return wrong;
   throw new InputError(
-    `${path} answers a case that ${name}.json has not: ${JSON.stringify(other)}`,
+    `${path} answers a case that is not in ${name}.json: ${JSON.stringify(other)}`,
   );
 }
 
@@ -141,7 +141,7 @@ export function findAnswers(folder: string, names: readonly string[]): Map<strin
     const path = join(folder, file);
     // A file whose name is misspelt would not be looked at.
     if (!names.includes(name))
-      throw new InputError(`${path}: there are no such cases. There are ${names.join(', ')}.`);
+      throw new InputError(`${path}: no such cases. Known cases: ${names.join(', ')}.`);
     const other = found.get(name);
     if (other) throw new InputError(`${other} and ${path} answer the same cases.`);
     found.set(name, path);
@@ -311,6 +311,6 @@ function makeFolder(folder: string): void {
   try {
     mkdirSync(folder, { recursive: true });
   } catch (error) {
-    throw new InputError(`${folder} cannot be made: ${messageOf(error)}`);
+    throw new InputError(`${folder} cannot be created: ${messageOf(error)}`);
   }
 }

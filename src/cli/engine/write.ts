@@ -54,7 +54,7 @@ function readLine(text: string, name: string, line: number): unknown {
   } catch (error) {
     if (!(error instanceof InputError)) throw error;
     const isCut = error.message.includes(endOfFile);
-    const hint = isCut ? ' Each line is a whole measurement, or a whole message.' : '';
+    const hint = isCut ? ' Each line must be a whole measurement or a whole message.' : '';
     throw new InputError(error.message.replace(endOfFile, 'the end of the line') + hint);
   }
 }
@@ -81,7 +81,7 @@ export async function writeEnd(
   }
   await out(`${timeText(nowTs)}  end: the device is in ${placeText(device.place, device.profile)}`);
   if (nextDueTs !== null) {
-    await out(`    a tick is due at ${timeText(nextDueTs)} (--until lets time go on)`);
+    await out(`    a tick is due at ${timeText(nextDueTs)} (use --until to advance the time)`);
   }
   if (explains) for (const line of explanation(device, nowTs)) await out(`    ${line}`);
 }
@@ -109,15 +109,13 @@ function linesOf(told: Told, profile: Profile): string[] {
     case 'measured':
       return ledLines(told, profile);
     case 'not-evaluated':
-      return [
-        `${measuredText(told.measurement)} is not evaluated: it is late, or was there before`,
-      ];
+      return [`${measuredText(told.measurement)} is not evaluated: it is late or a duplicate`];
     case 'remark':
-      return [`the device is told ${told.reason}: ${told.message}`];
+      return [`message to the device, ${told.reason}: ${told.message}`];
     case 'installed':
       return [`another profile: the device enters ${placeText(told.place, profile)}`];
     case 'entered':
-      return [told.moves ? moveText(told.moves, profile) : 'the device is there already'];
+      return [told.moves ? moveText(told.moves, profile) : 'the device is already there'];
   }
 }
 
@@ -148,9 +146,12 @@ function firedText(fired: Fired, profile: Profile): string {
 
 function toldText({ tells, first, ring }: Fired): string {
   if (tells === 'nobody') return '';
-  if (tells === 'notice') return ring ? 'people are told' : 'nobody is told: it does not move';
-  if (!first) return 'same episode, nobody is told again';
-  return tells === 'alarm' ? 'opens an alarm, people are told' : 'opens an alarm, nobody is told';
+  if (tells === 'notice')
+    return ring ? 'people are notified' : 'nobody is notified: the move has no effect';
+  if (!first) return 'same episode, nobody is notified again';
+  return tells === 'alarm'
+    ? 'opens an alarm, people are notified'
+    : 'opens an alarm, nobody is notified';
 }
 
 function moveText({ event, ...to }: Moved, profile: Profile): string {

@@ -24,8 +24,8 @@ export async function restorePortably(
   const startMs = performance.now();
   const left =
     config.databaseUrl === null
-      ? 'Nothing is left of the database.'
-      : 'What is in the database is not whole: run it again, or drop the database.';
+      ? 'The database was removed.'
+      : 'The database is incomplete: run the command again, or drop the database.';
   await untilInterrupted(left, (signal) =>
     restorePortableCopy(config, copyDir, manifest, {
       onRows: showRows(screen),
@@ -37,7 +37,9 @@ export async function restorePortably(
   const made = new Date(manifest.createdTs).toISOString();
   screen.say(`Restored the copy of ${made} (${manifest.source}): ${summarise(manifest, seconds)}.`);
   if (config.databaseUrl === null && !(await exists(join(copyDir, 'secret'))))
-    screen.say('The copy holds no secret: start the service with the SECRET of before.');
+    screen.say(
+      'The copy does not contain the secret: start the service with the SECRET it was used with.',
+    );
   screen.say(
     config.databaseUrl === null
       ? 'Start the service as before, with the same DATA_DIR.'
@@ -88,6 +90,7 @@ async function checkSecret(
   const ofCopy = (await readFile(file, 'utf8')).trim();
   if (ofCopy !== secret && ofCopy !== previousSecret)
     throw new StartError(
-      `SECRET: differs from the copy's, so no device's token would open anything. Give that one (SECRET_FILE=${file}), here and to the service.`,
+      "SECRET: differs from the copy's secret, so no device's token would work. Use the copy's " +
+        `secret (SECRET_FILE=${file}) for this command and for the service.`,
     );
 }

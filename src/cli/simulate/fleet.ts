@@ -115,7 +115,7 @@ async function tooLate(signal: AbortSignal, missing: () => number): Promise<void
   const ended = await delay(acceptTimeoutMs, false, { ref: false, signal }).catch(() => true);
   if (ended) return;
   const waited = acceptTimeoutMs / 1_000;
-  throw new Error(`${missing()} devices were not handed their profile within ${waited} s.`);
+  throw new Error(`${missing()} devices did not receive their profile within ${waited} s.`);
 }
 
 /**

@@ -58,29 +58,29 @@ export const help = `Runs simulated devices against a service and checks that it
 Usage: npm run simulate -- [options]
 
   --url URL         Where the service is (default http://127.0.0.1:8080). Devices
-                    connect to the host and port that registering them answers.
+                    connect to the host and port in the answer to their registration.
   --devices N       How many devices, 1 to 10000 (default 100).
   --seconds S       How long they publish, up to 86400 (default 30). Ctrl-C ends it
-                    earlier; what was acknowledged until then is still compared.
-                    A second Ctrl-C stops at once and leaves everything behind.
-  --rate R          Messages a second of each device, 0.01 to 100 (default 1).
+                    early and still compares what was acknowledged. A second
+                    Ctrl-C stops at once and leaves everything in place.
+  --rate R          Messages per second and device, 0.01 to 100 (default 1).
                     A message carries two measurements, temperature and humidity.
-  --protocol NAME   What devices speak: mqtt (3.1.1, the default), mqtt5, http (with long
-                    polls; two connections each), or all (a third each).
+  --protocol NAME   The devices' protocol: mqtt (3.1.1, the default), mqtt5, http (with
+                    long polls; two connections each), or all (a third each).
   --account EMAIL   Log in to this account instead of registering a throw-away one.
-                    The password is the first line of standard input, or asked for
-                    where that is a terminal.
+                    The password is the first line of standard input; on a terminal
+                    the command asks for it.
   --keep            Leave the account, the devices and the purpose in place. Without
-                    it the run removes what it made.
+                    this option the run removes what it created.
   --insecure        Accept any TLS certificate, of the service and of its connectors.
                     (Better: NODE_EXTRA_CA_CERTS=ca.pem names one to trust.)
   --help            This text.
 
-What happens: the account and the devices are registered, every device connects, a
-purpose (examples/cold-room.json) is installed on all of them as a profile and each
-device accepts it. Then they publish, with QoS 1 or a request each. At the end every acknowledged
-measurement is looked for over GET /v2/measurements.
+The command registers the account and the devices, connects every device, and installs a
+purpose (examples/cold-room.json) on all of them as a profile, which each device accepts.
+Then the devices publish, with QoS 1 or one request per message. At the end the command looks
+for every acknowledged measurement with GET /v2/measurements.
 
-Exit status: 0 when all of them were there, 1 when one was missing, changed, doubled or
-never sent, or when the run could not be done. 2 when an option is wrong.
+Exit status: 0 if all of them are stored; 1 if one is missing, changed, duplicated or was
+never sent, or if the run failed; 2 if an option is wrong.
 `;

@@ -56,7 +56,7 @@ export function createRest(transport: Transport, baseUrl: string, token?: string
       if (reply.status !== 200) throw refusal(`${method} ${url.pathname}`, reply);
       const parsed = answer.safeParse(parseJson(reply.text));
       if (!parsed.success) {
-        const problem = `answered something unexpected: ${z.prettifyError(parsed.error)}`;
+        const problem = `sent an unexpected answer: ${z.prettifyError(parsed.error)}`;
         throw new RestError(`${method} ${url.pathname} ${problem}`, reply.status);
       }
       return { value: parsed.data, next: nextPage(reply.headers.link, url) };
@@ -201,8 +201,8 @@ async function login(rest: Rest, body: SimulatorLogin): Promise<Rest> {
 
 function explainClosed(error: unknown): never {
   if (error instanceof RestError && error.status === 403) {
-    const hint = 'Ask its administrator for an account and name it with --account.';
-    throw new RestError(`This service registers no accounts by itself. ${hint}`, 403, error);
+    const hint = 'Ask the administrator for an account and pass it with --account.';
+    throw new RestError(`This service does not let people register accounts. ${hint}`, 403, error);
   }
   throw error;
 }

@@ -69,8 +69,8 @@ async function drive(fleet: Fleet, options: Options, made: Made): Promise<boolea
 async function leave(account: OpenAccount, made: Made, options: Options, screen: Screen) {
   if (!options.keep) {
     await cleanUp(account, made).then(
-      () => screen.say('Removed what this run had made.'),
-      (error: Error) => screen.say(`Could not remove what this run had made: ${error.message}`),
+      () => screen.say('Removed everything this run created.'),
+      (error: Error) => screen.say(`Could not remove what this run created: ${error.message}`),
     );
   } else if (account.throwAway) {
     screen.say(`Kept the account ${account.email} with the password ${account.password}`);
@@ -92,14 +92,15 @@ export function report(
   const lines = [
     nothing
       ? 'Nothing was acknowledged, so there is nothing to compare.'
-      : `${count(acknowledged)} measurements were acknowledged, ${count(found)} of them were read back.`,
-    ...examples('acknowledged and not stored', lost),
+      : `${count(acknowledged)} measurements were acknowledged, and ${count(found)} of them were ` +
+        'read back.',
+    ...examples('acknowledged but not stored', lost),
     ...examples('stored more than once', doubled),
-    ...examples('stored, but never sent like this', foreign),
-    `${count(recordedEvents)} events are recorded, devices were told of ${count(tally.events)}.`,
-    ...(events ? ['DIFFERENCE: devices were told of events that are not recorded.'] : []),
+    ...examples('stored, but never sent in this form', foreign),
+    `${count(recordedEvents)} events are recorded; devices received ${count(tally.events)}.`,
+    ...(events ? ['DIFFERENCE: devices received events that are not recorded.'] : []),
     ...warnings(tally, unacknowledged),
-    ...(agrees ? ['Everything that was acknowledged is there, once, as it was sent.'] : []),
+    ...(agrees ? ['Everything that was acknowledged is stored exactly once, as it was sent.'] : []),
   ];
   return { agrees, text: lines.join('\n') };
 }
@@ -117,11 +118,13 @@ function warnings(tally: Tally, unacknowledged: number): string[] {
   return [
     open > 0 && `${count(open)} messages were never acknowledged.`,
     unacknowledged > 0 &&
-      `${count(unacknowledged)} measurements are stored though not acknowledged.`,
-    tally.skipped > 0 && `${count(tally.skipped)} readings were skipped: too many waited already.`,
+      `${count(unacknowledged)} measurements were stored without being acknowledged.`,
+    tally.skipped > 0 &&
+      `${count(tally.skipped)} readings were skipped because too many were waiting.`,
     tally.reconnects > 0 &&
-      `Connections were lost; devices tried ${count(tally.reconnects)} times to connect again.`,
-    tally.refused > 0 && `The service refused ${count(tally.refused)} items: ${tally.firstRefusal}`,
+      `Connections were lost; devices reconnected ${count(tally.reconnects)} times.`,
+    tally.refused > 0 &&
+      `The service rejected ${count(tally.refused)} items: ${tally.firstRefusal}`,
   ].filter((line) => line !== false);
 }
 

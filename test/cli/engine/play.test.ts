@@ -121,18 +121,22 @@ describe('what is wrong is said with its place', () => {
     [
       'in an array',
       lines([value(9, 0), { sid: '0x10', val: 1 }]),
-      '/1/sid: there is no member sid here, and it has no effect; did you mean sId?',
+      '/1/sid: unknown member sid has no effect; did you mean sId?',
     ],
     [
       'another step',
       lines({ measure: value(9, 0) }),
       'standard input:1: expected a measurement { sId, val, ts }, an array',
     ],
-    ['no time', lines({ sId: '0x10', val: 9 }), 'standard input:1: the first line has to say when'],
+    [
+      'no time',
+      lines({ sId: '0x10', val: 9 }),
+      'standard input:1: the first line must give a time',
+    ],
     [
       'back in time',
       good + lines({ ...value(9, 1), arrivedTs: 5 }),
-      'standard input:2: it happens at 5, before the line before it',
+      'standard input:2: its time 5 is before that of the previous line',
     ],
     [
       'another profile',
@@ -153,7 +157,7 @@ describe('what is wrong is said with its place', () => {
       '{"puId":1,\n"initStId":',
       'cut.json:2:12: expected a value, found the end of the file.',
     ],
-    ['no purpose', [], 'There is no purpose.'],
+    ['no purpose', [], 'The file contains no purpose.'],
     [
       'no state',
       { puId: 1, initStId: 2, states: [] },
@@ -172,9 +176,9 @@ describe('what is wrong is said with its place', () => {
   });
 
   const wrongOptions: [args: string[], message: string][] = [
-    [[], 'Which purpose? Name a file'],
+    [[], 'No purpose given: name a file'],
     [['examples/freezer.json', '--until', 'noon'], '--until: expected a time'],
-    [['--vectors', 'x', '--answers', 'y'], 'goes with no file and no other option'],
+    [['--vectors', 'x', '--answers', 'y'], 'cannot be combined with files or other options'],
   ];
   test.each(wrongOptions)('in options: %j', async (args, message) => {
     const { status, stderr } = await runEngine(args);

@@ -82,14 +82,14 @@ test.each<[name: string, change: (at: string) => void, message: string]>([
   [
     'misspelt',
     (at) => writeFileSync(join(at, 'window.ndjson'), ''),
-    'window.ndjson: there are no such cases. There are actions,',
+    'window.ndjson: no such cases. Known cases: actions,',
   ],
   ['twice', (at) => writeFileSync(join(at, 'windows.json'), '[]'), 'answer the same cases.'],
   ['cut', (at) => replaceIn(join(at, 'age.ndjson'), /\}\n$/, ''), `age.ndjson:${countOf('age')}:`],
   [
     'renamed',
     (at) => replaceIn(join(at, 'age.ndjson'), /"rule":"A run/, '"rule":"One run'),
-    'answers a case that age.json has not: "One run',
+    'answers a case that is not in age.json: "One run',
   ],
   ['doubled', (at) => replaceIn(join(at, 'age.ndjson'), /^(.*\n)/, '$1$1'), 'twice.'],
   [

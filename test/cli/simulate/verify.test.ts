@@ -46,7 +46,7 @@ describe('what is read back', () => {
     const { agrees, text } = await verifyAgainst((all) => all.toSpliced(17, 1));
     expect(agrees).toBe(false);
     expect(text).toContain('50 measurements were acknowledged, 49 of them were read back.');
-    expect(text).toContain('DIFFERENCE: 1 acknowledged and not stored: 0x10 = 1.7 at 1017');
+    expect(text).toContain('DIFFERENCE: 1 acknowledged but not stored: 0x10 = 1.7 at 1017');
   });
 
   it('differs when a value was changed: one is lost, another was never sent', async () => {
@@ -54,8 +54,8 @@ describe('what is read back', () => {
       all.with(3, { sId: '0x10', val: 99, ts: 1_003 }),
     );
     expect(agrees).toBe(false);
-    expect(text).toContain('1 acknowledged and not stored: 0x10 = 0.3 at 1003');
-    expect(text).toContain('1 stored, but never sent like this: 0x10 = 99 at 1003');
+    expect(text).toContain('1 acknowledged but not stored: 0x10 = 0.3 at 1003');
+    expect(text).toContain('1 stored, but never sent in this form: 0x10 = 99 at 1003');
   });
 
   it('differs when a measurement is there twice', async () => {
@@ -67,6 +67,6 @@ describe('what is read back', () => {
   it('differs when the last page is missing', async () => {
     const { agrees, text } = await verifyAgainst((all) => all.slice(-20));
     expect(agrees).toBe(false);
-    expect(text).toContain('DIFFERENCE: 5 acknowledged and not stored');
+    expect(text).toContain('DIFFERENCE: 5 acknowledged but not stored');
   });
 });
