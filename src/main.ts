@@ -44,7 +44,7 @@ async function run(config: Config): Promise<void> {
     },
   });
   const reload = () => {
-    log.info({ event: 'service.reload-requested' }, 'SIGHUP: reading the certificate again.');
+    log.info({ event: 'service.reload-requested' }, 'SIGHUP: reloading the certificate.');
     starting.then((service) => service.reloadCertificate()).catch(() => undefined);
   };
   let isUp = false;
@@ -55,7 +55,7 @@ async function run(config: Config): Promise<void> {
       const sinceMs = performance.now();
       // What failed is not to serve on, and what was never ready need not say that it no longer is.
       const delayMs = err || isMoved || !isUp ? 0 : config.drainDelayMs;
-      if (err) log.fatal({ event: 'service.crashed', err }, 'Ending after an uncaught error.');
+      if (err) log.fatal({ event: 'service.crashed', err }, 'Exiting after an uncaught error.');
       else
         log.info(
           { event: 'stop.requested', signal, delayMs },
@@ -91,8 +91,8 @@ async function run(config: Config): Promise<void> {
 // No constant: those below the start are not there yet while it is awaited.
 function describeStop(delayMs: number): string {
   return delayMs > 0
-    ? `not ready any more; serving on for ${delayMs} ms, then finishing what is under way.`
-    : 'finishing what is under way.';
+    ? `no longer ready; serving for another ${delayMs} ms, then finishing work in progress.`
+    : 'finishing work in progress.';
 }
 
 function hasTerminal(): boolean {
@@ -105,15 +105,15 @@ function readArguments(args: string[]): Role | null {
   if (values.help) return say(helpText());
   if (values.version) return say(version);
   const [part, ...more] = positionals;
-  if (more.length > 0) throw new StartError(`Not understood: ${more.join(' ')}. Try --help.`);
+  if (more.length > 0) throw new StartError(`Unexpected arguments: ${more.join(' ')}. Try --help.`);
   if (part === undefined && values.id === undefined) return { name: 'all' };
   if (part === 'api' && values.id === undefined) return { name: 'api' };
   if (part === 'connector') {
     const id = Number(values.id);
     if (Number.isInteger(id) && id > 0) return { name: 'connector', id };
-    throw new StartError('connector: expected --id with the number of a connector in config/.');
+    throw new StartError('connector: expected --id with the id of a connector in config/.');
   }
-  throw new StartError(`Not understood: ${args.join(' ')}. Try --help.`);
+  throw new StartError(`Unexpected arguments: ${args.join(' ')}. Try --help.`);
 }
 
 function parse(args: string[]) {

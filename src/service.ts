@@ -175,7 +175,7 @@ async function untilThere<T>(
       if (isFirst)
         log.warn(
           { event: 'database.awaited', why },
-          `The database is away: trying again for ${waitMs / 1_000} s at most.`,
+          `The database is unreachable; trying again for up to ${waitMs / 1_000} s.`,
         );
       await pause(againMs, signal);
       if (signal.aborted) throw error;

@@ -31,7 +31,7 @@ export function describeStartError(error: unknown): string[] | null {
   if (error instanceof DomainError && error.code === 'unavailable')
     return [`The service could not start: ${error.message} Try again when it is there.`];
   const { code } = error;
-  if (code === 'EADDRINUSE') return [`Port ${at(error)} is taken: ${otherPort}`];
+  if (code === 'EADDRINUSE') return [`Port ${at(error)} is in use: ${otherPort}`];
   if (code === 'EACCES' && 'port' in error)
     return [`This user may not listen on port ${at(error)}: ${otherPort}`];
   if (code === 'EADDRNOTAVAIL')
@@ -49,7 +49,8 @@ export function describeStartError(error: unknown): string[] | null {
 const unusable = ['ENOENT', 'EACCES', 'EISDIR', 'ENOTDIR', 'ENOSPC', 'EDQUOT', 'EROFS'];
 
 const otherPort =
-  'stop what uses it, or choose another one with HTTP_PORT, MQTT_PORT, MQTTS_PORT, METRICS_PORT or HEALTH_PORT (0 takes any free one).';
+  'stop what uses it, or choose another one with HTTP_PORT, MQTT_PORT, MQTTS_PORT, ' +
+  'METRICS_PORT or HEALTH_PORT (0 takes any free one).';
 
 function at(error: object): string {
   const port = 'port' in error ? String(error.port) : '?';

@@ -213,10 +213,10 @@ export async function readLaid(file: string): Promise<Laid> {
 }
 
 function readJson(text: string | null): Laid {
-  if (text === null) return { problem: 'expected UTF-8, found bytes that are none' };
+  if (text === null) return { problem: 'expected UTF-8, found invalid bytes' };
   const error = findJsonError(text);
   if (error === null) return toLaid(JSON.parse(text));
-  return { problem: `no JSON at ${tellJsonError(error)}` };
+  return { problem: `is not JSON: ${tellJsonError(error)}` };
 }
 
 async function readModule(file: string): Promise<Laid> {
@@ -237,8 +237,8 @@ function toLaid(value: unknown): Laid {
 }
 
 const unreadable: Record<string, string> = {
-  ENOENT: 'there is no such file',
-  ENOTDIR: 'there is no such file',
+  ENOENT: 'the file does not exist',
+  ENOTDIR: 'the file does not exist',
   EISDIR: 'expected a file, found a directory',
   EACCES: 'this user may not read it',
 };
@@ -267,7 +267,8 @@ export function checkStopTimeout(settings: StopSettings): string[] {
   const leastMs = settings.DRAIN_DELAY_MS + leastDrainMs;
   if (stopTimeoutOf(settings) >= leastMs) return [];
   return [
-    `STOP_TIMEOUT_MS: expected ${leastMs} or more (DRAIN_DELAY_MS, and ${leastDrainMs} for stopping), got "${settings.STOP_TIMEOUT_MS}".`,
+    `STOP_TIMEOUT_MS: expected ${leastMs} or more (DRAIN_DELAY_MS plus ${leastDrainMs} for ` +
+      `stopping), got "${settings.STOP_TIMEOUT_MS}".`,
   ];
 }
 
@@ -301,7 +302,7 @@ function whyNot({ code = '', syscall, message }: NodeJS.ErrnoException, name: Na
   if (syscall !== undefined) return `cannot be read (${message})`;
   if (code === 'ERR_MISSING_PASSPHRASE') return 'is encrypted: expected a key without a passphrase';
   const what = name === 'TLS_KEY_FILE' ? 'a private key' : 'a certificate';
-  return `is not ${what} in PEM (${message})`;
+  return `is not ${what} in PEM format (${message})`;
 }
 
 /** What `--help` prints: how to call it, and every environment variable from the schema itself. */
@@ -315,16 +316,16 @@ export function helpText(): string {
   return [
     'Usage: npm start [-- PART]',
     '',
-    'Without PART everything runs in this process. Parts of a larger installation, which share one',
+    'Without PART everything runs in this process. The parts of a larger installation share one',
     'DATABASE_URL, REDIS_URL and SECRET:',
     '  api                 HTTP only',
-    '  connector --id N    the connector with that id in config/ only (MQTT, HTTP or a bridge)',
+    '  connector --id N    only the connector with that id in config/ (MQTT, HTTP or a bridge)',
     '  --help, --version',
     '',
     'Environment:',
     ...variables,
     '',
-    'Every other setting stands with its default in config/default.ts; write yours into',
+    'config/default.ts lists every other setting with its default. Write your changes into',
     'config/local.json.',
   ].join('\n');
 }

@@ -7,7 +7,7 @@ import { messageOf } from '../lib/thrown.ts';
 import { StartError } from '../start-error.ts';
 import { minSecretBytes } from './keys.ts';
 
-const howToMake = 'make one with `openssl rand -base64 48` and keep it';
+const howToMake = 'generate one with `openssl rand -base64 48` and keep it';
 
 /**
  * The secret that the environment gives, or null where the data directory's own is to be used. What
@@ -21,7 +21,8 @@ export async function readSecret(env: Environment, problems: string[]): Promise<
   if (secret !== undefined) return secret;
   if (env.DATABASE_URL !== undefined && env.SECRET_FILE === undefined)
     problems.push(
-      `SECRET: required with DATABASE_URL, or SECRET_FILE: the one this database is used with, or for a new database ${howToMake}.`,
+      'SECRET: required with DATABASE_URL, or SECRET_FILE instead. Use the secret that this database ' +
+        `was used with; for a new database, ${howToMake}.`,
     );
   return null;
 }
@@ -73,7 +74,8 @@ export function secretFileIn(dataDir: string): string {
 function checkOwn(file: string, secret: string): string {
   if (Buffer.byteLength(secret) < minSecretBytes)
     throw new StartError(
-      `${file}: expected ${minSecretBytes} bytes or more; put it back from a backup, or ${howToMake} there.`,
+      `${file}: expected ${minSecretBytes} bytes or more; restore it from a backup, or ` +
+        `${howToMake} there.`,
     );
   return secret;
 }
@@ -122,25 +124,28 @@ function url(protocols: string[], example: string) {
 
 /** Every environment variable the service reads. One that is empty counts as absent. */
 export const Environment = z.object({
-  HTTP_HOST: z.string().default('0.0.0.0').describe('Address that HTTP listens on.'),
-  HTTP_PORT: port.default(8080).describe('Port of HTTP; 0 takes any free one, as everywhere.'),
-  MQTT_HOST: z.string().default('0.0.0.0').describe('Address that MQTT listens on.'),
+  HTTP_HOST: z.string().default('0.0.0.0').describe('Address on which HTTP listens.'),
+  HTTP_PORT: port.default(8080).describe('Port of HTTP; 0 chooses any free port, here and below.'),
+  MQTT_HOST: z.string().default('0.0.0.0').describe('Address on which MQTT listens.'),
   MQTT_PORT: z
     .union([z.literal('off'), port], 'expected a port, 0 to 65535, or off')
     .default(1883)
-    .describe('Port of MQTT over plain TCP; off: devices come over TLS or a WebSocket alone.'),
+    .describe(
+      'Port of MQTT over plain TCP; off: devices can connect only over TLS or a WebSocket.',
+    ),
   MQTTS_PORT: port.optional().describe('Port of MQTT over TLS; needs the two files below.'),
   MQTT_WS_PORT: port
     .optional()
     .describe(
-      'Port of MQTT over a WebSocket (/mqtt) in a connector process; off if absent. npm start has it on HTTP_PORT.',
+      'Port of MQTT over a WebSocket (/mqtt) in a connector process; off if absent. npm start ' +
+        'serves it on HTTP_PORT.',
     ),
   TLS_CERT_FILE: z.string().optional().describe('Certificate chain (PEM) for MQTTS_PORT.'),
   TLS_KEY_FILE: z.string().optional().describe('Private key (PEM) for MQTTS_PORT.'),
   PUBLIC_HOST: z
     .string()
     .optional()
-    .describe('Host that devices are told to connect to; this machine’s LAN address if absent.'),
+    .describe('Host that devices are told to connect to; defaults to this machine’s LAN address.'),
   PUBLIC_URL: url(['http:', 'https:'], 'https://sensors.example.org')
     .refine((text) => /^\/*$/.test(URL.parse(text)?.pathname ?? ''), {
       error:

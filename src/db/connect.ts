@@ -68,10 +68,10 @@ function whatIsThere(answer: ServerAnswer, name: string): string {
     case 'said':
       return `at ${name} is ${recognise(answer.bytes)}`;
     case 'closed':
-      return `${name} closes the connection without a word`;
+      return `${name} closes the connection without an answer`;
     case 'silent':
     case 'failed':
-      return `${name} accepts the connection and says nothing`;
+      return `${name} accepts the connection but does not answer`;
   }
 }
 
@@ -121,11 +121,12 @@ async function checkWritable(sql: Sql, name: string): Promise<void> {
   const of = primary ? ` of ${primary}` : '';
   if (standby)
     throw unfit(
-      `${name} is a standby${of}, which only reads: name the primary, or an address that always leads there`,
+      `${name} is a read-only standby${of}: name the primary, or an address that always leads to it`,
     );
   if (readOnly)
     throw unfit(
-      `${name} lets this role only read: set default_transaction_read_only to off for it, its database or the server`,
+      `${name} allows this role only to read: set default_transaction_read_only to off for it, ` +
+        'its database or the server',
     );
 }
 
@@ -153,12 +154,14 @@ export async function checkDatabaseRights(sql: Sql, schema: string): Promise<voi
   const grants = missing.map((what) => `GRANT CREATE ON ${what} TO ${role};`);
   if (missing.length > 0)
     throw unfit(
-      `role ${role} may not create in database ${database} what the service needs there: its owner runs ${grants.join(' ')}`,
+      `role ${role} may not create what the service needs in database ${database}: its owner ` +
+        `runs ${grants.join(' ')}`,
     );
   // Row security hides the job tables' rows from all but their owner: no job would be found, none added.
   if (!found.seesJobs)
     throw unfit(
-      `role ${role} is kept from the jobs of ${jobSchema} by row security: a superuser runs ALTER ROLE ${role} BYPASSRLS;`,
+      `row security hides the jobs of ${jobSchema} from role ${role}: a superuser runs ALTER ` +
+        `ROLE ${role} BYPASSRLS;`,
     );
 }
 

@@ -184,23 +184,27 @@ function oneAfterAnother(work: () => Promise<void>): () => Promise<void> {
 /** Where it is there, and answers that it cannot. */
 const unavailableTexts: ReadonlyMap<string, string> = new Map([
   [states.readOnly, 'The database is read-only.'],
-  [states.lockNotAvailable, 'A lock in the database was not to be had in time.'],
-  [states.diskFull, 'The disk of the database is full.'],
+  [states.lockNotAvailable, 'The database did not grant a lock in time.'],
+  [states.diskFull, "The database's disk is full."],
 ]);
 
 /** Maps "the database is away" to a code of its own, so that each edge can answer it in its own way. */
 function toDomain(cause: unknown): unknown {
   if (cause instanceof DomainError) return cause;
   if (isMissingTable(cause))
-    return new DomainError('unavailable', 'The database is not as this program knows it.', {
-      cause,
-    });
+    return new DomainError(
+      'unavailable',
+      "The database's schema is not the one this program expects.",
+      {
+        cause,
+      },
+    );
   const kind = kindOf(cause);
   const text = unavailableTexts.get(stateOf(cause));
   if (kind === 'unavailable')
-    return new DomainError('unavailable', text ?? 'The database is away.', { cause });
+    return new DomainError('unavailable', text ?? 'The database is unreachable.', { cause });
   if (kind === 'cancelled')
-    return new DomainError('unavailable', text ?? 'The database took too long for this.', {
+    return new DomainError('unavailable', text ?? 'The database took too long to answer.', {
       cause,
     });
   return cause;
@@ -385,7 +389,7 @@ export async function transaction<T>(
 }
 
 function throwOvertaken(cause: unknown): never {
-  const message = 'The transaction before this one was not committed.';
+  const message = 'The previous transaction was not committed.';
   throw new DomainError('unavailable', message, { cause });
 }
 

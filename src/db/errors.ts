@@ -116,30 +116,35 @@ type Sentence = (asked: { role: string; database: string; name: string; said: st
 /** Refused logins by SQLSTATE. */
 const byCode: Record<string, Sentence> = {
   [states.invalidPassword]: ({ role, name }) =>
-    `${name} does not accept role ${role} with this password: correct the name or the password`,
+    `${name} does not accept this password for role ${role}: correct the role name or the password`,
   [states.invalidAuthorization]: ({ role, name, said }) =>
-    `${name} does not let role ${role} in (${said}): create the role, or mend the server's pg_hba.conf`,
+    `${name} does not admit role ${role} (${said}): create the role, or correct the server's ` +
+    'pg_hba.conf',
   [states.invalidCatalogName]: ({ database, name }) =>
     `${name} has no database ${database}: create it, or correct the name at the end of the URL`,
   [states.insufficientPrivilege]: ({ role, database }) =>
-    `role ${role} may not connect to database ${database}: GRANT CONNECT ON DATABASE ${database} TO ${role}`,
+    `role ${role} may not connect to database ${database}: run GRANT CONNECT ON DATABASE ` +
+    `${database} TO ${role}`,
   [states.tooManyConnections]: ({ name, said }) =>
-    `${name} has no connection left (${said}): raise max_connections`,
+    `${name} has no free connection (${said}): raise max_connections`,
   [states.cannotConnectNow]: ({ name, said }) =>
-    `${name} takes no connections yet (${said}): try again`,
+    `${name} does not accept connections yet (${said}): try again`,
 };
 
 /** Refusals of the driver itself. */
 const byMessage: [RegExp, Sentence][] = [
   [
     /does not support SSL/,
-    ({ name }) => `${name} has TLS turned off: turn it on there, or take sslmode out of the URL`,
+    ({ name }) => `${name} has TLS disabled: enable it there, or remove sslmode from the URL`,
   ],
   [
     /client password must be/,
-    ({ role, name }) => `${name} wants a password of role ${role}, and the URL has none`,
+    ({ role, name }) => `${name} requires a password for role ${role}, but the URL has none`,
   ],
-  [/timeout expired/, ({ name }) => `${name} did not let anybody in for some seconds: look there`],
+  [
+    /timeout expired/,
+    ({ name }) => `${name} did not open a session within some seconds: check the server`,
+  ],
 ];
 
 /** Why a server that is PostgreSQL did not open a session, in words that name what mends it. */
@@ -153,7 +158,10 @@ export function whyRefused(error: unknown, { user, database }: Asked, name: stri
   };
   const code = stateOf(error);
   if (isTlsError(error))
-    return `the certificate of ${name} is not accepted (${asked.said}): name its authority with sslrootcert=<file>, or its right host`;
+    return (
+      `the certificate of ${name} is not accepted (${asked.said}): set sslrootcert=<file> to its ` +
+      'authority, or use the host name in the certificate'
+    );
   const sentence = Object.hasOwn(byCode, code)
     ? byCode[code]
     : byMessage.find(([pattern]) => pattern.test(error.message))?.[1];
@@ -168,12 +176,14 @@ export function explainFailure(error: unknown): unknown {
   if (error instanceof StartError || error instanceof DomainError) return error;
   if (stateOf(error) === states.insufficientPrivilege)
     return new StartError(
-      `DATABASE_URL: its role may not do there what the service needs (${messageOf(error)}): let it own the tables, or give it the rights that docs/starting.md lists.`,
+      `DATABASE_URL: its role lacks a right that the service needs (${messageOf(error)}): make ` +
+        'it the owner of the tables, or grant it the rights listed in docs/starting.md.',
       { cause: error },
     );
   if (isUnavailable(error))
     return new StartError(
-      `DATABASE_URL: the database went away meanwhile (${oneLine(messageOf(error))}): try again when it is there.`,
+      `DATABASE_URL: the connection to the database was lost (${oneLine(messageOf(error))}): ` +
+        'try again when the database is back.',
       { cause: error, mayPass: true },
     );
   return error;

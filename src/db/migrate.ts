@@ -122,7 +122,7 @@ async function runMigration(
   const warn = (text: string) =>
     log.warn(
       { event: 'database.migration-warning', migration: name, text },
-      'A migration has a warning.',
+      'A migration reported a warning.',
     );
   await client.query(`select set_config('sensorium.least_writer', $1, false)`, [leastWriter]);
   const [done] = await runner({
@@ -374,9 +374,10 @@ function describe({ pid, name, state }: Holder): string {
 }
 
 function stillHeld(holders: Holder[], cause: unknown): StartError {
-  const who = holders.map(describe).join(', ') || 'sessions that come again and again';
+  const who = holders.map(describe).join(', ') || 'sessions that keep reconnecting';
   return new StartError(
-    `The database's tables cannot be moved: they are held by ${who}. End what holds them, and start again.`,
+    `The database's tables cannot be moved, because ${who} hold locks on them. End these ` +
+      'sessions, then start again.',
     { cause },
   );
 }

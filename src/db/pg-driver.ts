@@ -76,7 +76,8 @@ export function failUnreplicated(client: pg.ClientBase): void {
   client.on('notice', ({ routine }) => {
     if (routine !== standbyWait) return;
     const message =
-      'A commit was told not to wait for the synchronous standby; it may be lost at a failover.';
+      'The server was told not to wait for the synchronous standby; this commit may be lost in ' +
+      'a failover.';
     connection.emit('error', new DomainError('unavailable', message));
   });
 }
@@ -96,7 +97,9 @@ export function createScramClient(config: pg.ClientConfig): pg.Client {
   for (const name of refused)
     connection.once(name, () =>
       connection.stream.destroy(
-        new Error('The server asked for the password itself: it is not the one that knows it.'),
+        new Error(
+          'The server asked for the clear-text password: it is not the server that knows it.',
+        ),
       ),
     );
   return client;

@@ -187,12 +187,13 @@ export function refuseForeign(
 
 function describeForeign({ name, programVersion, leastWriter }: AppliedMigration, version: string) {
   const by =
-    programVersion === null ? 'a version that is not recorded' : `version ${programVersion}`;
+    programVersion === null ? 'a version that was not recorded' : `version ${programVersion}`;
   const wanted = leastWriter ?? programVersion;
   const start = wanted === null ? 'the version that ran it' : `version ${wanted} or later`;
   return [
-    `The database was migrated by a later Sensorium: migration ${name}, run by ${by}, does not let version ${version} write.`,
-    `Start ${start}, or restore a backup from before (docs/upgrading.md).`,
+    `A later Sensorium migrated the database: migration ${name}, run by ${by}, does not allow ` +
+      `version ${version} to write.`,
+    `Start ${start}, or restore an earlier backup (docs/upgrading.md).`,
   ];
 }
 
@@ -202,8 +203,9 @@ export function describeMoved(
   version: string,
 ): string[] {
   return [
-    `Sensorium ${changedBy} has migrated the database, and lets nothing before version ${leastWriter} write; this is ${version}.`,
-    `Start version ${leastWriter} or later, or restore a backup from before (docs/upgrading.md).`,
+    `Sensorium ${changedBy} migrated the database and allows only version ${leastWriter} or ` +
+      `later to write; this is ${version}.`,
+    `Start version ${leastWriter} or later, or restore an earlier backup (docs/upgrading.md).`,
   ];
 }
 

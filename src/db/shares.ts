@@ -120,6 +120,6 @@ type Place = {
 };
 
 function waitedTooLong(): DomainError {
-  const message = 'The account has too many requests under way: try again later.';
+  const message = 'The account has too many requests in progress: try again later.';
   return new DomainError('unavailable', message, { retryAfterSeconds: 5 });
 }

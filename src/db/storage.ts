@@ -22,7 +22,7 @@ export async function offerTimescale(sql: Sql, log: Pick<Log, 'warn'>): Promise<
   if (!rows[0].loaded) {
     log.warn(
       { event: 'database.timescaledb-unusable' },
-      'TimescaleDB is installed but not in shared_preload_libraries: going on without it.',
+      'TimescaleDB is installed but not in shared_preload_libraries; continuing without it.',
     );
     return;
   }
@@ -32,7 +32,7 @@ export async function offerTimescale(sql: Sql, log: Pick<Log, 'warn'>): Promise<
     const reason = error instanceof Error ? error.message : String(error);
     log.warn(
       { event: 'database.timescaledb-unusable' },
-      `TimescaleDB is there but cannot be used (${reason}): going on without it.`,
+      `TimescaleDB is installed but cannot be used (${reason}); continuing without it.`,
     );
   }
 }

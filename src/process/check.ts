@@ -62,7 +62,7 @@ async function findStranger(
   if (answer.kind === 'said') {
     const what = recognise(answer.bytes);
     if (what === 'a Redis server') return null;
-    const advice = what.includes('TLS') ? 'write rediss://' : 'correct host and port';
+    const advice = what.includes('TLS') ? 'use rediss://' : 'correct host and port';
     return `expected Redis, but at ${name} is ${what}: ${advice}`;
   }
   const noTls = answer.kind === 'failed' ? whyNoTls(answer.error, name) : null;
@@ -70,9 +70,9 @@ async function findStranger(
   if (answer.kind === 'failed') return null;
   // A Redis without TLS waits for the end of what it takes for a command.
   if (tls && isRedis(await ask(place, 'PING\r\n', { timeoutMs })))
-    return `${name} is a Redis without TLS: write redis://`;
+    return `${name} is a Redis server without TLS: use redis://`;
   if (answer.kind !== 'closed') return null;
-  if (!tls && (await speaksTls(place))) return `${name} expects TLS: write rediss://`;
+  if (!tls && (await speaksTls(place))) return `${name} expects TLS: use rediss://`;
   // PostgreSQL closes the connection without an answer where it does not know the protocol.
   if (isPostgres(await ask(place, sslRequest, { timeoutMs })))
     return `expected Redis, but at ${name} is a PostgreSQL server: correct host and port`;
@@ -93,9 +93,9 @@ function whyAway(answer: ServerAnswer, place: ServerPlace): string | null {
     case 'failed':
       return whyUnreachable(answer.error, place);
     case 'closed':
-      return `${nameOfPlace(place)} closes the connection without a word`;
+      return `${nameOfPlace(place)} closes the connection without an answer`;
     case 'silent':
-      return `${nameOfPlace(place)} accepts the connection and says nothing`;
+      return `${nameOfPlace(place)} accepts the connection but does not answer`;
     case 'said':
       return answer.bytes.toString('latin1').startsWith('-LOADING')
         ? `${nameOfPlace(place)} is still loading its data`
@@ -123,7 +123,7 @@ const refusals: [RegExp, (name: string, said: string) => string][] = [
   [
     /^NOAUTH/,
     (name) =>
-      `${name} wants a password: write redis://:password@host:port (with a user: user:password@)`,
+      `${name} requires a password: write redis://:password@host:port (with a user: user:password@)`,
   ],
   [
     /^WRONGPASS|invalid password|^ERR AUTH/,
@@ -132,12 +132,13 @@ const refusals: [RegExp, (name: string, said: string) => string][] = [
   [
     /^NOPERM/,
     (name, said) =>
-      `${name} does not let this user do what is needed (${said}): its ACL must allow the keys and channels sensorium:*`,
+      `${name} does not allow this user to do what is needed (${said}): its ACL must allow the ` +
+      'keys and channels sensorium:*',
   ],
-  [/^READONLY/, (name) => `${name} is a replica, which only reads: name the primary`],
+  [/^READONLY/, (name) => `${name} is a read-only replica: name the primary`],
   [
     /^DENIED/,
-    (name) => `${name} is in protected mode and answers its own machine only: give it a password`,
+    (name) => `${name} is in protected mode and answers only its own machine: give it a password`,
   ],
   [
     /^(MOVED|CROSSSLOT|CLUSTERDOWN)|SELECT is not allowed/,
@@ -145,12 +146,12 @@ const refusals: [RegExp, (name: string, said: string) => string][] = [
   ],
   [
     /DB index|invalid DB/i,
-    (name) => `${name} has no database of the number at the end of the URL: correct it`,
+    (name) => `${name} has no database with the number at the end of the URL: correct it`,
   ],
   [
     /unknown command/i,
     (name, said) =>
-      `${name} is no Redis that keeps data, perhaps a Sentinel (${said}): name the Redis itself`,
+      `${name} is not a Redis that stores data, perhaps a Sentinel (${said}): name the Redis itself`,
   ],
 ];
 
@@ -165,8 +166,11 @@ export function findRefusal(error: Error, name: string): string | null {
 export function whyNoTls(error: Error, name: string): string | null {
   if (!isTlsError(error)) return null;
   if (!isCertificateError(error))
-    return `${name} does not answer in TLS: write redis://, or name its TLS port`;
-  return `the certificate of ${name} is not accepted (${error.message}): name its authority with NODE_EXTRA_CA_CERTS, or its right host`;
+    return `${name} does not answer with TLS: use redis://, or name its TLS port`;
+  return (
+    `the certificate of ${name} is not accepted (${error.message}): set NODE_EXTRA_CA_CERTS to ` +
+    'its authority, or use the host name in the certificate'
+  );
 }
 
 type Address = { host: string; port: number };
@@ -183,7 +187,8 @@ export async function checkPorts(config: Config): Promise<void> {
   for (const listener of listListeners(config)) {
     const other = held.find(({ listener: { at } }) => isSame(at, listener.at))?.listener;
     const problem = other
-      ? `${listener.portName}: port ${listener.at.port} is that of ${other.portName}: choose another one`
+      ? `${listener.portName}: port ${listener.at.port} is also that of ${other.portName}: ` +
+        'choose another one'
       : await tryToListen(listener, (server) => held.push({ listener, server }));
     if (problem !== null) problems.push(`${problem}.`);
   }
@@ -228,11 +233,14 @@ async function tryToListen(
     const { code = '', message } = error as NodeJS.ErrnoException;
     const where = `port ${at.port} of ${at.host}`;
     if (code === 'EADDRINUSE')
-      return `${portName}: ${where} is taken: stop what uses it, or choose another one (0 takes any free one)`;
+      return (
+        `${portName}: ${where} is in use: stop what uses it, or choose another one (0 takes any ` +
+        'free one)'
+      );
     if (code === 'EACCES')
-      return `${portName}: this user may not listen on ${where}: choose one from 1024 on, or allow it`;
+      return `${portName}: this user may not listen on ${where}: choose a port from 1024 on, or allow it`;
     if (['EADDRNOTAVAIL', 'ENOTFOUND', 'EAI_AGAIN', 'EINVAL'].includes(code))
       return `${hostName}: this machine has no address ${at.host}: name one that it has, or 0.0.0.0 for all`;
-    return `${portName}: ${where} cannot be had (${message})`;
+    return `${portName}: ${where} is not available (${message})`;
   }
 }

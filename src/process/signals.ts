@@ -36,7 +36,7 @@ export function closeOnSignals({ longestMs, log, close, onHangUp }: EndOptions):
       logger: undefined,
       skip: [...own, ...(onHangUp ? (['SIGHUP'] as const) : [])],
       onTimeout(afterMs) {
-        log.error({ event: 'stop.killed', afterMs }, 'Stopping took too long and was broken off.');
+        log.error({ event: 'stop.killed', afterMs }, 'Stopping took too long and was aborted.');
         exitAsAsked();
       },
       onSecondSignal: logSecondSignal,

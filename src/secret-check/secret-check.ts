@@ -40,22 +40,24 @@ function tell(log: SecretLog, place: string, examined: Examined, next: string[])
   if (!examined.isKnown && checks.length > 0)
     log.warn(
       { event: 'secret.replaced' },
-      `${place}: another secret than before is taken, as there is no device and no session. Processes that run with the one before must be restarted.`,
+      `${place}: a different secret is adopted, because there are no devices and no sessions. ` +
+        'Restart processes that run with the previous one.',
     );
   else if (dependents !== null && dependents.devices + dependents.sessions > 0)
     log.info(
       { event: 'secret.noted' },
-      `${place}: noted as this database's secret; from now on another one is refused.`,
+      `${place}: recorded as this database's secret; from now on any other is refused.`,
     );
   else if (checks.length > 0 && next[0] !== checks[0])
     log.info(
       { event: 'secret.noted' },
-      `${place}: noted as the newer secret; the one before is still accepted.`,
+      `${place}: recorded as the newer secret; the previous one is still accepted.`,
     );
   else if (next.length < checks.length)
     log.info(
       { event: 'secret.noted' },
-      `${place}: the newest secret came without SECRET_PREVIOUS; the one before is ended.`,
+      `${place}: the newest secret came without SECRET_PREVIOUS; the previous one is no longer ` +
+        'accepted.',
     );
 }
 
@@ -250,11 +252,13 @@ export function describeRefusal(
   const isMissing = examined.secret === null;
   return [
     `${place}: ${isMissing ? missing : other}${previousToo(examined)}`,
-    `The tokens of ${describeDependents(examined.dependents)} were made with the earlier one.`,
+    `The tokens of ${describeDependents(examined.dependents)} were made with the earlier secret.`,
     `Restore it: ${examined.isOwnKnown ? howToUseOwn(config) : howToRestore(config)}`,
     isMissing
-      ? 'If it is lost for good: `npm run secret -- accept` makes a new one, after saying what ends.'
-      : 'To change it, give the earlier one as SECRET_PREVIOUS. If that is lost for good: `npm run secret -- accept` takes this one, after saying what ends.',
+      ? 'If it is lost for good, `npm run secret -- accept` creates a new one; it first says ' +
+        'what stops working.'
+      : 'To change it, give the earlier one as SECRET_PREVIOUS. If that is lost for good, `npm ' +
+        'run secret -- accept` adopts this one; it first says what stops working.',
   ];
 }
 
@@ -262,9 +266,10 @@ export function describeRefusal(
 function describeLeft(left: number, place: string): string[] {
   const devices = count(left, 'device');
   return [
-    `${place}: ${devices} still ${left === 1 ? 'has' : 'have'} a token of the secret before this one, and would be shut out.`,
+    `${place}: ${devices} still ${left === 1 ? 'has' : 'have'} a token of the previous secret ` +
+      'and would be locked out.',
     'Set SECRET_PREVIOUS (or SECRET_PREVIOUS_FILE) to that secret again until they have logged in with a new token. `npm run secret -- status` counts them.',
-    'To go on without them: `npm run secret -- accept`, after saying what ends.',
+    'To continue without them, run `npm run secret -- accept`; it first says what stops working.',
   ];
 }
 
@@ -274,8 +279,8 @@ export function describeDependents(dependents: Dependents | null): string {
   return `${count(devices, 'device')} and ${count(sessions, 'session')}`;
 }
 
-const missing = 'is not there, and neither SECRET nor SECRET_FILE is set.';
-const other = 'is another secret than the one this database is used with.';
+const missing = 'does not exist, and neither SECRET nor SECRET_FILE is set.';
+const other = 'is not the secret that this database is used with.';
 
 function previousToo({ previous, checks }: Pick<Examined, 'previous' | 'checks'>): string {
   const isCompared = previous !== null && checks.length > 0;
@@ -284,12 +289,12 @@ function previousToo({ previous, checks }: Pick<Examined, 'previous' | 'checks'>
 
 function howToUseOwn({ secretPlace, dataDir }: Pick<SecretConfig, 'secretPlace' | 'dataDir'>) {
   const [variable = secretPlace] = secretPlace.split(' ');
-  return `leave ${variable} out. ${secretFileIn(dataDir)} holds the earlier one.`;
+  return `remove ${variable}. ${secretFileIn(dataDir)} holds the earlier one.`;
 }
 
 function howToRestore({ secret, secretPlace }: Pick<SecretConfig, 'secret' | 'secretPlace'>) {
   if (secretPlace === 'SECRET') return 'set SECRET to its earlier value.';
-  if (secret !== null) return `put back into ${secretPlace} what it held before.`;
+  if (secret !== null) return `restore the previous content of ${secretPlace}.`;
   return `put ${secretPlace} back from a backup (what \`npm run backup\` makes holds it as "secret"), or set SECRET or SECRET_FILE where that is how it was given.`;
 }
 

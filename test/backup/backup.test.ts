@@ -183,10 +183,10 @@ describe('a backup of the embedded database', () => {
   test('is not restored when it is not whole, and what it meets is left alone', async () => {
     const backup = join(dir, 'cold');
     const target = join(dir, 'target');
-    await expect(restore(dir, target)).rejects.toThrow('not a whole backup');
+    await expect(restore(dir, target)).rejects.toThrow('not a complete backup');
     const control = join(backup, 'postgresql', 'global', 'pg_control');
     await truncate(control, 100);
-    await expect(restore(backup, target)).rejects.toThrow('cut short');
+    await expect(restore(backup, target)).rejects.toThrow('truncated');
     await rm(control);
     await expect(restore(backup, target)).rejects.toThrow('missing');
     expect(await readdir(target)).not.toContain('postgresql');

@@ -73,7 +73,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
   test('nothing is restored that is not whole, and nothing is made there', async () => {
     const target = await opened(emptyDatabase(kind));
     for (const [change, reason] of [
-      [(file: string) => truncate(file, 1_000), 'cut short'],
+      [(file: string) => truncate(file, 1_000), 'truncated'],
       [(file: string) => rewriteOne(file), 'changed'],
       [async (file: string) => rmSync(file), 'missing'],
     ] as const) {
@@ -163,7 +163,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
         onRows: ({ table }) => void (table === 'device' && abort.abort()),
       }),
     ).rejects.toThrow('aborted');
-    await expect(migrate(target.url, { log })).rejects.toThrow('not whole');
+    await expect(migrate(target.url, { log })).rejects.toThrow('incomplete');
     // What came before it is there, and does not come twice.
     expect(await countRows(target.url)).toBe(rows * 0.9);
     expect((await target.db.query('select from device')).rowCount).toBe(0);
@@ -255,7 +255,7 @@ describe.each(shortOnly(['a copy']))('%s', () => {
     const target = join(dir, 'of-empty');
     const from = { connectionString: empty.url, dataDir };
     await expect(backUpPortable(from, target)).rejects.toThrow('nothing to copy');
-    await expect(backUpPortable(from, copyDir)).rejects.toThrow('is there already');
+    await expect(backUpPortable(from, copyDir)).rejects.toThrow('already exists');
     expect((await readdir(dir)).filter((name) => name.startsWith('of-empty'))).toEqual([]);
   });
 
@@ -275,7 +275,7 @@ describe.each(shortOnly(['a copy']))('%s', () => {
       await vi.waitFor(async () => expect(await waiting()).toBe(1), { timeout: 60_000 });
       program.child.kill('SIGTERM');
       expect(await program.ended()).toBe(1);
-      expect(program.stderr()).toBe('Interrupted. Nothing is left of the copy.\n');
+      expect(program.stderr()).toBe('Interrupted. The copy was removed.\n');
     });
     expect((await readdir(dir)).filter((name) => name.startsWith('interrupted'))).toEqual([]);
   });

@@ -63,7 +63,9 @@ describe('CONFIG_FILE', () => {
 
   test('that is not there, or a directory', async () => {
     const missing = join(dir, 'missing.json');
-    expect(await linesOf({ CONFIG_FILE: missing })).toEqual([`${missing}: there is no such file.`]);
+    expect(await linesOf({ CONFIG_FILE: missing })).toEqual([
+      `${missing}: the file does not exist.`,
+    ]);
     const directory = join(dir, 'directory.ts');
     mkdirSync(directory);
     expect(await linesOf({ CONFIG_FILE: directory })).toEqual([
@@ -111,7 +113,7 @@ describe('ports', () => {
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
     const taken = (name: string) =>
-      `${name}: port ${port} of 127.0.0.1 is taken: stop what uses it, or choose another one (0 takes any free one).`;
+      `${name}: port ${port} of 127.0.0.1 is in use: stop what uses it, or choose another one (0 takes any free one).`;
     const names = ['HTTP_PORT', 'MQTT_PORT', 'METRICS_PORT'];
     const env = Object.fromEntries(names.map((name) => [name, String(port)]));
     expect(await refusedLines(env)).toEqual(names.map(taken));

@@ -35,7 +35,7 @@ test.each([
 ])('who asks for %s gets nothing, and the connection ends', async (_, question) => {
   const impostor = await startImpostor(question);
   const client = createScramClient({ connectionString: impostor.url });
-  await expect(client.connect()).rejects.toThrow('asked for the password itself');
+  await expect(client.connect()).rejects.toThrow('asked for the clear-text password');
   const heard = await impostor.heard();
   expect(heard.includes('somebody')).toBe(true);
   // The StartupMessage, which begins with its length, and no PasswordMessage behind it.

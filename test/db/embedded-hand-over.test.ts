@@ -117,14 +117,14 @@ describe.each(longOnly(['0.2.0']))('a data directory of %s', () => {
     const service = openClient(`${earlier.url('postgres')}?application_name=sensorium%2042`);
     await service.connect();
     await service.query('select pg_advisory_lock(7199)');
-    await expect(start(dataDir)).rejects.toThrow('another Sensorium (process 42) is running on it');
+    await expect(start(dataDir)).rejects.toThrow('another Sensorium (process 42) is using it');
     await service.query('select 1');
     expect(await postmaster(dataDir)).toEqual(before);
     await service.end();
     const file = join(dataDir, 'database-password');
     const password = readFileSync(file);
     writeFileSync(file, 'of another one');
-    await expect(start(dataDir)).rejects.toThrow('holds another password');
+    await expect(start(dataDir)).rejects.toThrow("is not its database's");
     writeFileSync(file, password);
     await (await start(dataDir)).stop();
   });

@@ -80,7 +80,7 @@ describe('the service on the embedded database', () => {
     const password = readFileSync(file, 'utf8');
     rmSync(file);
     const log = { info: () => undefined, warn: () => undefined };
-    await expect(startEmbeddedDatabase({ dataDir, log })).rejects.toThrow('is running on it');
+    await expect(startEmbeddedDatabase({ dataDir, log })).rejects.toThrow('is using it');
     writeFileSync(file, password, { mode: 0o600 });
     const address = await findAddress(dataDir);
     if (address === null) throw new Error('It does not run.');

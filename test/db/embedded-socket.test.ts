@@ -142,7 +142,9 @@ describe('the embedded database listens', () => {
     symlinkSync(moved, socketDir);
     const { pid = 0 } = (await readPostmasterFile(database.clusterDir)) ?? {};
     await expect(startEmbeddedDatabase({ dataDir, log })).rejects.toThrow(
-      new RegExp(`^${socketDir}: expected the directory of the database's socket.*kill ${pid}`),
+      new RegExp(
+        `^${socketDir}: expected the private directory of the database's socket.*kill ${pid}`,
+      ),
     );
     rmSync(socketDir);
     renameSync(moved, socketDir);

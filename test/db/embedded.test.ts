@@ -145,7 +145,7 @@ describe('the embedded database', () => {
       return start().then(String, String);
     };
     expect(await refusal('12')).toMatch(
-      /written by PostgreSQL 12, and this version brings 18: no version of Sensorium brought/,
+      /written by PostgreSQL 12, and this version includes 18: no version of Sensorium included/,
     );
     expect(await refusal('99')).toMatch(/by PostgreSQL 99, .* a later version of Sensorium wrote/);
     writeFileSync(file, version);
@@ -164,7 +164,7 @@ describe('the embedded database', () => {
       { postgresql: '19', first: '0.8.0', last: null },
     ];
     await expect(checkVersion(next, known)).rejects.toThrow(
-      /PostgreSQL 18, .* brings 19: version 0\.7\.2 of Sensorium still opens it \(0\.1\.0 to 0\.7\.2 .*npm run backup -- --portable/,
+      /PostgreSQL 18, .* includes 19: version 0\.7\.2 of Sensorium can still open it \(0\.1\.0 to 0\.7\.2 .*npm run backup -- --portable/,
     );
   });
 

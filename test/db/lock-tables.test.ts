@@ -64,6 +64,6 @@ it('names those that it may not end', async () => {
   await mover.query(`create role mover; grant usage on schema ${schema} to mover`);
   await mover.query(`grant all on all tables in schema ${schema} to mover; set role mover`);
   const moving = withTablesLocked(mover, tables, async () => {}, { log, patienceMs: 0 });
-  await expect(moving).rejects.toThrow(/held by \d+ .*End what holds them/);
+  await expect(moving).rejects.toThrow(/because \d+ .*hold locks on them\. End these sessions/);
   await mover.query(`reset role; drop owned by mover; drop role mover`);
 });

@@ -82,7 +82,7 @@ describe.skipIf(!hasOpenssl)('SIGHUP where a certificate is configured', () => {
     use('two');
     child.kill('SIGHUP');
     await printed(/"certificate\.reloaded"/);
-    expect(stdout()).toContain('SIGHUP: reading the certificate again.');
+    expect(stdout()).toContain('SIGHUP: reloading the certificate.');
     expect(await shownName(Number(port))).toBe('two');
     child.kill('SIGTERM');
     expect(await ended()).toBe(0);
@@ -113,5 +113,5 @@ it('SIGHUP ends a service without a certificate', async () => {
   await printed(/"Ready\."/);
   child.kill('SIGHUP');
   expect(await ended()).toBe(0);
-  expect(stdout()).toContain('SIGHUP: finishing what is under way.');
+  expect(stdout()).toContain('SIGHUP: finishing work in progress.');
 });

@@ -244,13 +244,13 @@ it('on a terminal a line is its message, and from a warning on its code', async 
     destination: terminal,
   }).child({ component: 'database' });
   log.info({ event: 'database.storage' }, 'The history is kept.');
-  const err = new Error('The database is away.', { cause: new Error('refused') });
+  const err = new Error('The database is unreachable.', { cause: new Error('refused') });
   log.warn({ event: 'batch.retried', err }, 'A batch waits.');
   log.error({ event: 'request.failed', err }, 'A request failed.');
   terminal.end();
   const plain = stripVTControlCharacters(await readAll(terminal));
   expect(plain).toMatch(/^\[[\d:]+\] INFO: The history is kept\.\n/);
-  const reason = '{"why":"The database is away. refused"}';
+  const reason = '{"why":"The database is unreachable. refused"}';
   expect(plain).toContain(`WARN: A batch waits. [batch.retried] ${reason}\n`);
   // The stack is for who mends the service.
   expect(plain).toMatch(/ERROR: A request failed\. \[request\.failed\] *\n[^]*log\.test\.ts/);

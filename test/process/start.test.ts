@@ -169,7 +169,7 @@ describe('the service does not start', () => {
     for (const dataDir of [join(dir, 'file', 'data'), join(dir, 'file')]) {
       const service = start({ DATA_DIR: dataDir });
       const [line, ...more] = await expectRefusal(service);
-      expect(line).toMatch(/^DATA_DIR .* cannot be written \(it is a file, or below one\)/);
+      expect(line).toMatch(/^DATA_DIR .* cannot be written \(it is a file, or inside one\)/);
       expect(more).toEqual([]);
       expect(service.stdout()).toBe('');
     }
@@ -201,7 +201,7 @@ describe('the service does not start', () => {
 
   it('with arguments that it does not know', async () => {
     expect(await expectRefusal(start({}, ['cloud']))).toEqual([
-      'Not understood: cloud. Try --help.',
+      'Unexpected arguments: cloud. Try --help.',
     ]);
     expect((await expectRefusal(start({}, ['connector'])))[0]).toContain('--id');
     expect(await expectRefusal(start({}, ['connector', '--id', '99']))).toEqual([

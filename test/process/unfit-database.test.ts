@@ -40,7 +40,7 @@ describe.each(longOnly(['a server']))('%s that only reads', () => {
   afterAll(() => Promise.all([primary.remove(), standby.remove()]));
 
   test('as it is a standby; who may see it is told of which', async () => {
-    const said = `DATABASE_URL: 127.0.0.1:${standby.port} is a standby of 127.0.0.1:${primary.port}, which only reads: name the primary, or an address that always leads there.`;
+    const said = `DATABASE_URL: 127.0.0.1:${standby.port} is a read-only standby of 127.0.0.1:${primary.port}: name the primary, or an address that always leads to it.`;
     await vi.waitFor(
       () =>
         runOn(standby.url(), async (sql) => {
@@ -57,7 +57,7 @@ describe.each(longOnly(['a server']))('%s that only reads', () => {
       sql.query('alter database postgres set default_transaction_read_only = on'),
     );
     expect(await refusedLine({ DATABASE_URL: primary.url() })).toMatch(
-      /lets this role only read: set default_transaction_read_only to off/,
+      /allows this role only to read: set default_transaction_read_only to off/,
     );
   });
 });
@@ -106,7 +106,7 @@ describe.each(longOnly(databaseKinds))('a role on %s that does not own the datab
       `GRANT CREATE ON SCHEMA public TO "${role}";`,
     ];
     expect(line).toBe(
-      `DATABASE_URL: role "${role}" may not create in database "${name}" what the service needs there: its owner runs ${grants.join(' ')}`,
+      `DATABASE_URL: role "${role}" may not create what the service needs in database "${name}": its owner runs ${grants.join(' ')}`,
     );
     await run(grants.slice(0, 1));
     expect(await refusedLine({ DATABASE_URL: url })).toContain(`runs ${grants[1]}`);
@@ -131,7 +131,7 @@ describe.each(longOnly(databaseKinds))('a role on %s that does not own the datab
   test('is told where it may not use what is there', async () => {
     await run([`revoke all on presence from ${role}`]);
     expect(await refusedLine({ DATABASE_URL: url })).toMatch(
-      /^DATABASE_URL: its role may not do there .*permission denied for table presence/,
+      /^DATABASE_URL: its role lacks a right .*permission denied for table presence/,
     );
   });
 });

@@ -15,8 +15,8 @@ const urlOf = (port: number, database = 'x') =>
 
 describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
   test.for([
-    ['silent', 'accepts the connection and says nothing', withoutWaiting()],
-    ['closing', 'closes the connection without a word', withoutWaiting()],
+    ['silent', 'accepts the connection but does not answer', withoutWaiting()],
+    ['closing', 'closes the connection without an answer', withoutWaiting()],
     ['http', 'is an HTTP server', {}],
     ['ssh', 'is an SSH server', {}],
     ['mysql', 'is a MySQL or MariaDB server', {}],
@@ -40,7 +40,7 @@ describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
     const redis: Redis = await startRedis();
     try {
       const line = await refusedLine({ DATABASE_URL: urlOf(redis.port), ...withoutWaiting() });
-      expect(line).toContain(`127.0.0.1:${redis.port} accepts the connection and says nothing`);
+      expect(line).toContain(`127.0.0.1:${redis.port} accepts the connection but does not answer`);
     } finally {
       await redis.kill();
     }
@@ -53,7 +53,7 @@ describe.concurrent('DATABASE_URL leads to what is no PostgreSQL', () => {
     );
     const nowhere = `postgresql://me:${password}@nowhere.invalid/x`;
     expect(await refusedLine({ DATABASE_URL: nowhere, ...env })).toMatch(
-      /the host of nowhere\.invalid:5432 is not known/,
+      /the host of nowhere\.invalid:5432 is unknown/,
     );
     const socket = `postgresql://me:${password}@%2Fnowhere/x`;
     expect(await refusedLine({ DATABASE_URL: socket, ...env })).toMatch(
@@ -84,10 +84,10 @@ describe.concurrent('DATABASE_URL leads to a server that does not let the servic
 
   test('with a wrong password, or none', async ({ expect }) => {
     expect(await refusedLine(withUser((url) => (url.password = password)))).toMatch(
-      /^DATABASE_URL: 127\.0\.0\.1:\d+ does not accept role "sensorium" with this password/,
+      /^DATABASE_URL: 127\.0\.0\.1:\d+ does not accept this password for role "sensorium"/,
     );
     expect(await refusedLine(withUser((url) => (url.password = '')))).toMatch(
-      /wants a password of role "sensorium", and the URL has none/,
+      /requires a password for role "sensorium", but the URL has none/,
     );
   });
 
@@ -105,13 +105,13 @@ describe.concurrent('DATABASE_URL leads to a server that does not let the servic
       }),
     );
     expect(line).toMatch(
-      /role "shut_out" may not connect to database "(\w+)": GRANT CONNECT ON DATABASE "\1" TO "shut_out"\.$/,
+      /role "shut_out" may not connect to database "(\w+)": run GRANT CONNECT ON DATABASE "\1" TO "shut_out"\.$/,
     );
   });
 
   test('over TLS, which it does not speak', async ({ expect }) => {
     expect(await refusedLine(withUser((url) => (url.search = 'sslmode=verify-full')))).toMatch(
-      new RegExp(`127\\.0\\.0\\.1:${port} has TLS turned off`),
+      new RegExp(`127\\.0\\.0\\.1:${port} has TLS disabled`),
     );
     const missing = withUser(
       (url) => (url.search = 'sslmode=verify-full&sslrootcert=/nowhere.pem'),

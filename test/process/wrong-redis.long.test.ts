@@ -71,7 +71,7 @@ describe.skipIf(!hasRedis)(
 
     test('wants a password', async ({ expect }) => {
       expect(await lineOf(closed)).toMatch(
-        /^REDIS_URL: 127\.0\.0\.1:\d+ wants a password: write redis:\/\/:password@host:port/,
+        /^REDIS_URL: 127\.0\.0\.1:\d+ requires a password: write redis:\/\/:password@host:port/,
       );
       expect(await lineOf(closed, (url) => (url.password = password))).toMatch(
         /does not accept this user or password: correct them\.$/,
@@ -87,12 +87,12 @@ describe.skipIf(!hasRedis)(
     });
 
     test('only reads', async ({ expect }) => {
-      expect(await lineOf(replica)).toMatch(/is a replica, which only reads: name the primary\.$/);
+      expect(await lineOf(replica)).toMatch(/is a read-only replica: name the primary\.$/);
     });
 
     test('has no such database', async ({ expect }) => {
       expect(await lineOf(open, (url) => (url.pathname = '/99'))).toMatch(
-        /has no database of the number/,
+        /has no database with the number/,
       );
     });
 
@@ -156,7 +156,9 @@ test('a Redis that is away, or says nothing, keeps the service from nothing', as
         MQTT_PORT: '0',
       },
     });
-    await program.printed(/127\.0\.0\.1:\d+[^\n]*Redis is away: starting without it[^]*"Ready\."/);
+    await program.printed(
+      /127\.0\.0\.1:\d+[^\n]*Redis is unreachable; starting without it[^]*"Ready\."/,
+    );
     program.child.kill('SIGTERM');
     expect(await program.ended()).toBe(0);
   }

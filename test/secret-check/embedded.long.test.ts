@@ -61,7 +61,9 @@ describe('the secret of the embedded database', options, () => {
   test('is not made anew when it is gone: the service says what to restore', async () => {
     await rm(file);
     const said = await programs.expectRefusal(env);
-    expect(said).toMatch(/^\S+secret: is not there, and neither SECRET nor SECRET_FILE is set\.$/m);
+    expect(said).toMatch(
+      /^\S+secret: does not exist, and neither SECRET nor SECRET_FILE is set\.$/m,
+    );
     expect(said).toContain('1 device and 2 sessions ');
     expect(said).toMatch(new RegExp(`^Restore it: put ${file} back from a backup`, 'm'));
     expect(said).toContain('npm run secret -- accept');
@@ -89,7 +91,9 @@ describe('the secret of the embedded database', options, () => {
     const withPrevious = { ...wrong, SECRET_PREVIOUS: `${another}, once more` };
     expect(await programs.expectRefusal(withPrevious)).toContain('SECRET_PREVIOUS is not that one');
     await writeFile(file, 'cut\n');
-    expect(await programs.expectRefusal(env)).toMatch(/secret: expected 32 bytes or more; put it/);
+    expect(await programs.expectRefusal(env)).toMatch(
+      /secret: expected 32 bytes or more; restore it/,
+    );
     expect(await checks()).toEqual(before);
   });
 
@@ -124,9 +128,11 @@ describe('the secret of the embedded database', options, () => {
     await rename(file, `${file}.away`);
     const made = await programs.runCommand('backup', { ...env, SECRET: secret }, [backup]);
     await rename(`${file}.away`, file);
-    expect(made).toMatch(/^The secret is not in it: keep what SECRET gives too\./m);
+    expect(made).toMatch(
+      /^The backup does not contain the secret: also keep what SECRET provides\./m,
+    );
     const said = await programs.runCommand('restore', restored, [backup]);
-    expect(said).toMatch(/^The backup holds no secret: give the service the SECRET/m);
+    expect(said).toMatch(/^The backup does not contain the secret: give the service the SECRET/m);
     expect(await programs.expectRefusal(restored)).toMatch(
       /restored\/secret: is not there[^]*or set SECRET or SECRET_FILE/,
     );
@@ -154,20 +160,20 @@ describe('the secret of the embedded database', options, () => {
   test('is accepted anew only after a yes, and then everything of the old one has ended', async () => {
     expect(await programs.runSecret(env, ['accept'], 'yes\n')).toMatchObject({
       status: 0,
-      stdout: `${file}: is this database's secret.\nThere is nothing to accept.\n`,
+      stdout: `${file}: is this database's secret.\nNothing to accept.\n`,
     });
     await rm(file);
     for (const answer of ['no\n', 'y\n', '']) {
       const refused = await programs.runSecret(env, ['accept'], answer);
       expect(refused).toMatchObject({ status: 1, stderr: '' });
-      expect(refused.stdout).toContain('It ends the tokens of 1 device and 2 sessions');
+      expect(refused.stdout).toContain('This invalidates the tokens of 1 device and 2 sessions');
       expect(refused.stdout).toMatch(/Nothing was changed: expected yes\.\n$/);
       expect(existsSync(file)).toBe(false);
     }
     const accepted = await programs.runSecret(env, ['accept'], 'yes\n');
     expect(accepted).toMatchObject({ status: 0, stderr: '' });
     expect(accepted.stdout).toMatch(
-      /^Accepted\. Made .*secret: keep a copy of it\.\nRestart every/m,
+      /^Accepted\. Created .*secret: keep a copy of it\.\nRestart every/m,
     );
     expect((await stat(file)).mode & 0o777).toBe(0o600);
     const made = (await readFile(file, 'utf8')).trim();
@@ -184,7 +190,7 @@ describe('the secret of the embedded database', options, () => {
     await service.stop();
     // The one before does not fit any more.
     await copyFile(kept, file);
-    expect(await programs.expectRefusal(env)).toContain('is another secret');
+    expect(await programs.expectRefusal(env)).toContain('is not the secret that');
   });
 
   test('the command explains itself, and exits 2 for what it does not understand', async () => {

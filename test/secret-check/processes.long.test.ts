@@ -155,7 +155,7 @@ describe.each(databaseKinds)('processes on one database on %s', options, (kind) 
       const said = await programs.runSecret(accepting, ['accept'], 'yes\n');
       expect(said).toMatchObject({ status: 0, stderr: '' });
       expect(said.stdout).toMatch(
-        /^SECRET: is taken as .*\nIt ends the tokens of 1 device and 2 sessions:/,
+        /^SECRET: becomes .*\nThis invalidates the tokens of 1 device and 2 sessions:/,
       );
       expect(said.stdout).toMatch(/^Restart every process of the service/m);
       expect(await noted()).toEqual([deriveSecretCheck(second)]);

@@ -50,9 +50,9 @@ describe.each(shareOf(databaseKinds))('processes on one database on %s', options
     writeFileSync(SECRET_FILE, `${second}\n`);
     const byFile = await programs.expectRefusal({ ...withSecret(''), SECRET_FILE });
     expect(byFile).toMatch(new RegExp(`^SECRET_FILE ${SECRET_FILE}: is another secret`));
-    expect(byFile).toContain(`put back into SECRET_FILE ${SECRET_FILE} what it held before`);
+    expect(byFile).toContain(`restore the previous content of SECRET_FILE ${SECRET_FILE}`);
     expect(await programs.expectRefusal(withSecret(''))).toMatch(
-      /^SECRET: required with DATABASE_URL.*the one this database is used with/,
+      /^SECRET: required with DATABASE_URL, or SECRET_FILE instead\. Use the secret that this database was used with/,
     );
     expect(await readChecks(database.db)).toEqual(before);
     expect(said + byFile).not.toContain(second);

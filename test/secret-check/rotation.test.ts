@@ -81,7 +81,7 @@ describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_
     const both = withSecret(after, before);
     const two = await programs.start(both);
     expect(await status(both)).toContain(
-      '20 of 20 devices still have a token of the secret before.',
+      '20 of 20 devices still have a token of the previous secret.',
     );
     const httpPort = Number(new URL(two.url).port);
     // A device that does not know the topic goes on with its old token; it is told nothing.
@@ -119,12 +119,12 @@ describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_
     await connect(last, 'http', httpPort);
     await expect
       .poll(() => status(both), polling)
-      .toContain('every device has a token of the new one');
+      .toContain('every device has a token of the new secret');
     await Promise.all(open.splice(0).map((device) => device.disconnect()));
     await two.stop();
 
     const three = await programs.start(alone);
-    expect(three.process.stdout()).toContain('the one before is ended');
+    expect(three.process.stdout()).toContain('the previous one is no longer accepted');
     const answer = await send(`${three.url}/v2/devices`, 'GET', undefined, await logIn(three.url));
     const listed = (await answer.json()) as { devices: { uuid: string; token: string }[] };
     for (const { uuid, token: fresh } of listed.devices)
@@ -141,7 +141,7 @@ describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_
     const two = await programs.start(withSecret(after, before));
     // Registered meanwhile: it has the new one from the beginning.
     const fresh = await register(two.url, await logIn(two.url));
-    await two.process.printed(/"devices":3[^\n]*SECRET_PREVIOUS is needed/);
+    await two.process.printed(/"devices":3[^\n]*SECRET_PREVIOUS is still needed/);
     await two.stop();
 
     const alone = withSecret(after);
@@ -150,7 +150,7 @@ describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_
     expect(refused).toContain('npm run secret -- accept');
     const no = await programs.runSecret(alone, ['accept'], 'no\n');
     expect(no).toMatchObject({ status: 1 });
-    expect(no.stdout).toContain('It ends the tokens of 3 devices');
+    expect(no.stdout).toContain('This invalidates the tokens of 3 devices');
     await programs.expectRefusal(alone);
     expect(await programs.runSecret(alone, ['accept'], 'yes\n')).toMatchObject({ status: 0 });
 

@@ -62,7 +62,7 @@ async function copyCluster(dataDir: string, clusterDir: string, to: string): Pro
   const files = await copyFiles(clusterDir, to);
   const log = await copyLog(clusterDir, to);
   if ((await findPostmaster(clusterDir)) !== null || !before.equals(await state()))
-    throw new StartError('The service was started while its database was copied: try again.');
+    throw new StartError('The service was started while its database was being copied: try again.');
   return { files: files.files + log.files, bytes: files.bytes + log.bytes };
 }
 
@@ -92,7 +92,9 @@ export async function readManifest(dir: string): Promise<BackupManifest> {
   try {
     return BackupManifest.parse(JSON.parse(await readFile(join(dir, name), 'utf8')));
   } catch (error) {
-    throw new StartError(`${dir}: is not a whole backup (no readable ${name}).`, { cause: error });
+    throw new StartError(`${dir}: is not a complete backup (no readable ${name}).`, {
+      cause: error,
+    });
   }
 }
 
@@ -115,7 +117,8 @@ export async function refuseLink(path: string): Promise<void> {
 
 export const linkRefused = (path: string): StartError =>
   new StartError(
-    `${path}: is a link or a special file. A backup has files and directories alone; it is not copied.`,
+    `${path}: is a link or a special file. A backup contains only files and directories; it is ` +
+      'not copied.',
   );
 
 /** The same on the way back. What is there already must be the same: another secret would sign nothing the backup knows. */
@@ -124,7 +127,7 @@ export async function restorePrivate(from: string, to: string): Promise<boolean>
   const [wanted, there] = await Promise.all([readIfThere(from), readIfThere(to)]);
   if (wanted === null) return false;
   if (there !== null && !there.equals(wanted))
-    throw new StartError(`${to}: is there already and differs from the backup's. Move it away.`);
+    throw new StartError(`${to}: already exists and differs from the backup's. Move it away.`);
   return copyPrivate(from, to);
 }
 
@@ -148,7 +151,7 @@ export async function makeBackup<T>(
   fill: (dir: string) => Promise<T>,
 ): Promise<T> {
   if (await exists(targetDir))
-    throw new StartError(`${targetDir}: is there already; a backup gets a directory of its own.`);
+    throw new StartError(`${targetDir}: already exists; a backup needs a directory of its own.`);
   const unfinished = `${targetDir}.unfinished`;
   await rm(unfinished, { recursive: true, force: true });
   await mkdir(dirname(targetDir), { recursive: true });
@@ -190,7 +193,7 @@ export async function copyRunning(
     const { first } = started.rows[0] ?? {};
     const { last, label, tablespaces } = stopped.rows[0] ?? {};
     if (!first || !last || !label) throw new Error('The database did not say what to copy.');
-    if (tablespaces?.trim()) throw new Error('The database has tablespaces elsewhere.');
+    if (tablespaces?.trim()) throw new Error('The database has tablespaces outside its directory.');
     await writeFile(join(to, 'backup_label'), label, { flush: true });
     const log = await copyLog(from, to, { first, last });
     return { files: files.files + log.files + 1, bytes: files.bytes + log.bytes + label.length };
@@ -283,7 +286,7 @@ export async function restore(backupDir: string, dataDir: string): Promise<Backu
     const files = await copyFiles(source, dir);
     const log = await copyLog(source, dir);
     if (files.files + log.files !== manifest.files || files.bytes + log.bytes !== manifest.bytes)
-      throw new StartError(`${backupDir}: files are missing or cut short; it is not restored.`);
+      throw new StartError(`${backupDir}: files are missing or truncated; nothing was restored.`);
     await giveTo(dir, owner);
   });
   return manifest;

@@ -110,7 +110,7 @@ export async function findFreePort(): Promise<number> {
   });
   const address = server.address();
   await new Promise((resolve) => server.close(resolve));
-  if (address === null || typeof address === 'string') throw new Error('No port to be had.');
+  if (address === null || typeof address === 'string') throw new Error('No free port found.');
   return address.port;
 }
 
@@ -223,9 +223,10 @@ const isAFile = (error: unknown) =>
   ['EEXIST', 'ENOTDIR'].includes((error as NodeJS.ErrnoException).code ?? '');
 
 function unwritable(dataDir: string, error: unknown): StartError {
-  const reason = isAFile(error) ? 'it is a file, or below one' : messageOf(error);
+  const reason = isAFile(error) ? 'it is a file, or inside one' : messageOf(error);
   return new StartError(
-    `DATA_DIR ${dataDir}: cannot be written (${reason}). Choose another directory with DATA_DIR, or give this user the right to write there.`,
+    `DATA_DIR ${dataDir}: cannot be written (${reason}). Choose another directory with ` +
+      'DATA_DIR, or give this user write access there.',
     { cause: error },
   );
 }
@@ -276,11 +277,15 @@ export const majors: readonly Major[] = [{ postgresql: '18', first: '0.1.0', las
 export function describeMajor(written: string, known: readonly Major[] = majors): string {
   const found = known.find(({ postgresql }) => postgresql === written);
   if (found)
-    return `version ${found.last ?? found.first} of Sensorium still opens it (${rangeOf(found)} bring PostgreSQL ${written}). With that version run \`npm run backup -- --portable <directory>\`, then with this one \`npm run restore -- <directory>\` into a new DATA_DIR.`;
+    return (
+      `version ${found.last ?? found.first} of Sensorium can still open it (${rangeOf(found)} ` +
+      `include PostgreSQL ${written}). With that version run \`npm run backup -- --portable ` +
+      '<directory>`, then with this one `npm run restore -- <directory>` into a new DATA_DIR.'
+    );
   const newest = Math.max(...known.map(({ postgresql }) => Number(postgresql)));
   return Number(written) > newest
     ? 'a later version of Sensorium wrote it: start that one.'
-    : 'no version of Sensorium brought that one: whoever made this directory has to look after it.';
+    : 'no version of Sensorium included that PostgreSQL: ask whoever created this directory.';
 }
 
 function rangeOf({ first, last }: Major): string {
@@ -332,7 +337,9 @@ async function requireOwnDir(
   // One that is about to end has removed its directory.
   if (!isAlive(pid)) return;
   throw new StartError(
-    `${socketDir}: expected the directory of the database's socket, which is for its user alone; it is gone, or another one. Stop the service that uses it, end the server (kill ${pid}), and start again.`,
+    `${socketDir}: expected the private directory of the database's socket, but it is missing ` +
+      `or was replaced. Stop the service that uses it, end the server (kill ${pid}), and start ` +
+      'again.',
   );
 }
 
@@ -384,7 +391,9 @@ export async function makeSocketDir(bases: string[], owner: SystemUser | null): 
     if (dir !== null) return dir;
   }
   throw new StartError(
-    `No place for the database's socket in ${tried.join(', ')}: expected a directory that PostgreSQL's user can reach, whose path has at most ${longestBase} bytes, all of them letters, digits or one of /._+@:-. Name one with TMPDIR.`,
+    `No directory for the database's socket in ${tried.join(', ')}: expected one that ` +
+      `PostgreSQL's user can reach, with a path of at most ${longestBase} bytes that contains ` +
+      'only letters, digits and /._+@:-. Name one with TMPDIR.',
   );
 }
 
@@ -432,7 +441,7 @@ export async function renewSocketDir(dir: string, owner: SystemUser | null): Pro
   if (isNew && owner) await chown(dir, owner.uid, owner.gid);
   if (!(await isPrivateDir(dir, owner)))
     throw new StartError(
-      `${dir}: expected the directory of the database's socket, which is for its user alone. Remove what is there.`,
+      `${dir}: expected the private directory of the database's socket. Remove what is there.`,
     );
   await removeSocket(dir);
 }
@@ -528,7 +537,8 @@ export async function stopCluster(
 export function inUse(dataDir: string, heldBy: string): StartError {
   const pid = Number(/^process (\d+)$/.exec(heldBy)?.[1]);
   return new StartError(
-    `DATA_DIR ${dataDir}: another Sensorium (${heldBy}) is running on it. Stop that one, or give this one a DATA_DIR and ports of its own.`,
+    `DATA_DIR ${dataDir}: another Sensorium (${heldBy}) is using it. Stop that one, or give ` +
+      'this one its own DATA_DIR and ports.',
     { mayPass: pid > 0 && !isAlive(pid) },
   );
 }

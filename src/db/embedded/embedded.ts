@@ -96,7 +96,7 @@ async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch
   }
   await refuseUnfinishedDir(dataDir);
   const password = await readOrMakeSuperuserPassword(dataDir);
-  log.info({ event: 'database.created' }, `Making a database in ${dataDir} (first start).`);
+  log.info({ event: 'database.created' }, `Creating a database in ${dataDir} (first start).`);
   const { clusterDir, movedTo } = await makeCluster(dataDir, owner, (dir) =>
     createEmbeddedCluster(programs, dir, password),
   ).catch((error: unknown) => {
@@ -106,7 +106,8 @@ async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch
     const what = [programs.moved && 'programs', movedTo !== null && 'data'].filter(Boolean);
     log.info(
       { event: 'database.moved' },
-      `PostgreSQL cannot run as root; as user ${owner.name} it cannot reach this directory, so its ${what.join(' and ')} went to ${movedTo ?? sharedDir}.`,
+      `PostgreSQL cannot run as root, and user ${owner.name} cannot reach this directory, so ` +
+        `its ${what.join(' and ')} went to ${movedTo ?? sharedDir}.`,
     );
   }
   return { programs, clusterDir, dataDir };
@@ -116,7 +117,9 @@ async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch
 function notMade(dataDir: string, error: ProgramError): StartError {
   const words = /(?:FATAL|PANIC|error): +(.*)/.exec(error.output)?.[1] ?? error.output.slice(-300);
   return new StartError(
-    `DATA_DIR ${dataDir}: PostgreSQL could not make a database there (${words || error.message}). Make room there, or choose another directory with DATA_DIR.`,
+    `DATA_DIR ${dataDir}: PostgreSQL could not create a database there ` +
+      `(${words || error.message}). Free some space there, or choose another directory with ` +
+      'DATA_DIR.',
     { cause: error },
   );
 }
@@ -135,7 +138,7 @@ async function stopServer(
     } catch (err) {
       log.warn(
         { event: 'database.stop-slow', err },
-        'The database takes long to stop: it is stopped at once, and recovers when it starts.',
+        'The database is slow to stop; stopping it immediately. It recovers at the next start.',
       );
       await stopCluster(programs, clusterDir, 'immediate', seconds(1 / 3));
     }
@@ -174,7 +177,8 @@ export function supervise({ connection, log, recover }: SuperviseOptions): {
       if (stopping.signal.aborted) return;
       log.warn(
         { event: 'database.lost' },
-        'The connection that watches the database ended: starting the database again if it is gone.',
+        'The connection that watches the database was lost; starting the database again if it ' +
+          'has stopped.',
       );
       await bringBack();
     }

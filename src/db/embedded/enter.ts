@@ -54,7 +54,8 @@ export async function lockAsSuperuser(
   const held = await unlessRefused(lockAs(address, admin));
   if (held === null)
     throw new StartError(
-      `DATA_DIR ${dataDir}: its file database-password holds another password than its database has. Put the right one back from a backup.`,
+      `DATA_DIR ${dataDir}: the password in its file database-password is not its database's. ` +
+        'Restore the right file from a backup.',
     );
   return { held, admin };
 }
@@ -215,7 +216,7 @@ async function giveToOwner(dataDir: string, file: string): Promise<void> {
 
 function unreadable(file: string, cause?: unknown): StartError {
   return new StartError(
-    `${file}: cannot be read, and without it the database beside it does not open.`,
+    `${file}: cannot be read, and the database beside it cannot be opened without it.`,
     { cause },
   );
 }
@@ -497,7 +498,8 @@ export async function checkVersion(
   const brought = /(\d+)/.exec(await runProgram(programs, 'postgres', ['--version']))?.[1];
   if (written !== brought)
     throw new StartError(
-      `The database in ${clusterDir} was written by PostgreSQL ${written}, and this version brings ${brought}: ${describeMajor(written, known)}`,
+      `The database in ${clusterDir} was written by PostgreSQL ${written}, and this version ` +
+        `includes ${brought}: ${describeMajor(written, known)}`,
     );
 }
 

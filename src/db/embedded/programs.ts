@@ -25,7 +25,7 @@ export class ProgramError extends Error {
   }
 }
 
-const orElse = 'or set DATABASE_URL to a PostgreSQL of your own.';
+const orElse = 'or set DATABASE_URL to your own PostgreSQL.';
 
 /**
  * Where npm put the PostgreSQL of this machine's platform (`dir` is the directory above `bin`), and

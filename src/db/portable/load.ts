@@ -82,7 +82,7 @@ export async function loadTables(
     await requireSameTables(client, manifest);
     await fill(client, copyDir, manifest, options);
     await setSequences(client, manifest.sequences);
-    onStep('All rows are there; looking at them for the planner.');
+    onStep('All rows are loaded; analyzing the tables.');
     for (const { name } of manifest.tables)
       await client.query(`analyze ${pg.escapeIdentifier(name)}`);
     await refreshAggregate(client, onStep);
@@ -110,7 +110,8 @@ async function migrateLike(
   const done = await listRunMigrations(client);
   if (done.some((name, i) => name !== migrations[i]))
     throw new StartError(
-      'DATABASE_URL: an interrupted restore of another copy is in this database. Make a new one with `create database`.',
+      'DATABASE_URL: this database contains an interrupted restore of another copy. Create a ' +
+        'new one with `create database`.',
     );
   const steps = migrations.length - done.length;
   if (steps > 0) await migrate(connectionString, { log, steps });
@@ -123,7 +124,8 @@ async function requireSameTables(client: pg.Client, { tables }: PortableManifest
   const made = await listTables(client);
   if (describe(made) !== describe(tables))
     throw new StartError(
-      'The tables of the copy are others than its migrations make: it was changed, or they were.',
+      'The tables of the copy differ from those that its migrations create: the copy or the ' +
+        'migrations were changed.',
     );
 }
 
@@ -163,7 +165,7 @@ async function fillTable(
     { signal },
   );
   if (rows.count() !== expected)
-    throw new StartError(`${file}: has ${rows.count()} rows, and should have ${expected}.`);
+    throw new StartError(`${file}: has ${rows.count()} rows, expected ${expected}.`);
   await client.query('commit');
 }
 
@@ -181,14 +183,16 @@ async function refreshAggregate(client: pg.Client, onStep: (step: string) => voi
 export async function checkPortableCopy(dir: string, manifest: PortableManifest): Promise<void> {
   await requireKnownMigrations(manifest.migrations, {
     of: dir,
-    hint: `It was made by version ${manifest.programVersion}: restore it with that version, or with a later one than this.`,
+    hint:
+      `It was made by version ${manifest.programVersion}: restore it with that version, or with ` +
+      'one later than this.',
   });
   for (const { file, bytes, sha256 } of manifest.tables) {
     await refuseLink(join(dir, file));
     const found = await stat(join(dir, file)).catch(() => null);
     if (found?.size !== bytes || (await digest(join(dir, file))) !== sha256)
       throw new StartError(
-        `${join(dir, file)}: is missing, cut short or changed; the copy is not restored.`,
+        `${join(dir, file)}: is missing, truncated or changed; the copy was not restored.`,
       );
   }
 }
@@ -244,7 +248,8 @@ async function runAndFill(
     await startCluster(programs, clusterDir, { settings, address, timeoutSeconds });
     try {
       const { held, service } = await enterAsService(dataDir, address, quiet);
-      if (held.heldBy !== null) throw new Error('Somebody else uses a database just made.');
+      if (held.heldBy !== null)
+        throw new Error('Somebody else is using a database that was just created.');
       try {
         await fill(connectionStringOf(address, service, databaseName));
       } finally {
@@ -275,6 +280,6 @@ async function clearInterrupted(dataDir: string, programs: Programs): Promise<vo
 async function refuseBusy(dataDir: string, address: ServerAddress): Promise<void> {
   const { held } = await lockAsSuperuser(dataDir, address);
   if (held.heldBy !== null)
-    throw new StartError(`DATA_DIR ${dataDir}: another restore is filling it.`);
+    throw new StartError(`DATA_DIR ${dataDir}: another restore is writing to it.`);
   await held.client.end();
 }

@@ -10,7 +10,8 @@ const markerTable = 'public.unfinished_restore';
 export async function refuseUnfinished(sql: Sql): Promise<void> {
   if (await isUnfinished(sql))
     throw new StartError(
-      'The database is not whole: a portable copy is being restored into it, or was interrupted. Let it end, or run `npm run restore` again.',
+      'The database is incomplete: a portable copy is being restored into it, or the restore ' +
+        'was interrupted. Let it finish, or run `npm run restore` again.',
     );
 }
 
@@ -35,7 +36,8 @@ export async function markUnfinished(sql: Sql): Promise<void> {
   );
   if (rows[0])
     throw new StartError(
-      `DATABASE_URL: the database is not empty (it has ${rows[0].name}). A portable copy is restored into a new one: make it with \`create database\`.`,
+      `DATABASE_URL: the database is not empty (it contains ${rows[0].name}). Restore a ` +
+        'portable copy into a new one: create it with `create database`.',
     );
   await sql.query(`create table ${markerTable} ()`);
 }
@@ -59,7 +61,8 @@ const markerFile = 'unfinished-restore';
 export async function refuseUnfinishedDir(dataDir: string): Promise<void> {
   if ((await findUnfinishedCluster(dataDir)) !== null)
     throw new StartError(
-      `DATA_DIR ${dataDir}: a portable copy is being restored into it, or was interrupted. Let it end, or run \`npm run restore\` again.`,
+      `DATA_DIR ${dataDir}: a portable copy is being restored into it, or the restore was ` +
+        'interrupted. Let it finish, or run `npm run restore` again.',
     );
 }
 

@@ -84,7 +84,7 @@ export async function writeTables(
 
 async function refuseUnknown(migrations: string[]): Promise<void> {
   if (migrations.length === 0)
-    throw new StartError('The database has no tables of Sensorium: there is nothing to copy.');
+    throw new StartError('The database contains no tables of Sensorium: there is nothing to copy.');
   await requireKnownMigrations(migrations, {
     of: 'The database',
     hint: 'Copy it with the version that runs on it.',
@@ -200,10 +200,10 @@ export type Table = { name: string; columns: string[]; parents: string[] };
 
 /** Tables that a portable copy goes without, and why; all others are in it. */
 export const leftOut: Record<string, string> = {
-  migration: 'the program that restores makes the tables itself, and notes which steps it took',
+  migration: 'the program that restores creates the tables itself and records which steps it ran',
   sensorium_schema: 'says where the tables are: the program that restores places them itself',
-  delivering_process: 'says which processes deliver messages now, and by what',
-  unfinished_restore: 'marks a database that a portable copy is being put into',
+  delivering_process: 'records which processes deliver messages now, and through which channels',
+  unfinished_restore: 'marks a database into which a portable copy is being restored',
 };
 
 /** What is written in place of a column's value: no device is connected to a database that was copied. */

@@ -34,7 +34,7 @@ describe.skipIf(process.platform === 'win32').each(['SIGTERM', 'SIGINT'] as cons
 
       npm.child.kill(signal);
       expect(await npm.ended(), npm.stdout() + npm.stderr()).toBe(0);
-      expect(npm.stdout()).toContain(`${signal}: finishing what is under way.`);
+      expect(npm.stdout()).toContain(`${signal}: finishing work in progress.`);
       expect(npm.stdout()).toContain('"Stopped."');
       expect(isRunning(servicePid)).toBe(false);
       expect(isRunning(server?.pid ?? 0)).toBe(false);
