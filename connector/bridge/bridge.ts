@@ -71,7 +71,7 @@ export function startBridge(
           if (!isUnavailableError(err))
             log.error(
               { event: 'message.not-stored', err, topic },
-              'A message was not stored; the broker is asked to send it again.',
+              'A message was not stored; the broker is asked to redeliver it.',
             );
           client.restart();
         },
@@ -197,7 +197,7 @@ export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlin
       push(notice.uuid, notice.push).catch((err: unknown) =>
         log.warn(
           { event: 'downlink.unread', err, device: notice.uuid },
-          'What is due for a device could not be read.',
+          'The messages due for a device could not be read.',
         ),
       );
     }),
@@ -295,7 +295,8 @@ export function createArrivals(deps: ArrivalsDeps) {
     toldMs = nowMs;
     log.info(
       { event: 'bridge.foreign-device', device: uuid },
-      'A device that does not exist, or whose account is disabled, published; the broker let it in.',
+      'The broker let in a device that does not exist or whose account is disabled, and the ' +
+        'device published.',
     );
   }
 

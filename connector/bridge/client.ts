@@ -300,7 +300,7 @@ export function createBrokerPublisher(
 
   /** Resolves once the broker has it for a subscriber; rejects where there is none, or no connection. */
   return function publish(topic: string, payload: Buffer): Promise<void> {
-    if (!client.connected) return Promise.reject(new Error('the broker is away'));
+    if (!client.connected) return Promise.reject(new Error('the broker is unreachable'));
     const { promise, resolve, reject } = Promise.withResolvers<void>();
     waiting.push({ topic, payload, resolve, reject });
     advance();

@@ -84,7 +84,7 @@ export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
   function giveUp(): void {
     status.note(
       'bridge.lease-given-up',
-      'No connection to the broker: the lease is given up, and another process may take it.',
+      'No connection to the broker; giving up the lease so that another process can take it.',
     );
     drop();
     lease.rest();

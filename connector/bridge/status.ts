@@ -12,7 +12,7 @@ type RefusedMessage = 'no-device-topic' | 'unknown-device' | 'not-stored' | 'not
 /** How things stand between a bridge and its broker. Times in milliseconds. */
 export type BridgeView = {
   isConnected: boolean;
-  /** Since when it is connected, or is not. */
+  /** Since when the bridge has been connected or disconnected. */
   sinceTs: number;
   /** Why it is not connected; null where it is. */
   reason: BridgeTrouble | null;
@@ -109,7 +109,7 @@ export function createBridgeStatus(options: BridgeStatusOptions): BridgeStatus {
         say('connected', () =>
           log.info(
             { event: 'bridge.connected', ...context, filter: name.filter },
-            'The broker is connected.',
+            'Connected to the broker.',
           ),
         );
     },
@@ -171,36 +171,57 @@ export function advise(name: BridgeName, finding: Finding): string {
   const user = name.username === undefined ? '' : ` ("${name.username}")`;
   const sentences: Record<Trouble, () => string> = {
     'refused-credentials': () =>
-      `The broker refused the user name${user} or password of connector "${connectorName}": check broker.username and broker.passwordFile, and that the broker lets this user in.`,
+      `The broker refused the user name${user} or password of connector "${connectorName}": ` +
+      'check broker.username and broker.passwordFile, and that the broker accepts this user.',
     'refused-client-id': () =>
-      `The broker refused the client identifier of connector "${connectorName}": check which identifiers it lets user${user} take.`,
+      `The broker refused the client identifier of connector "${connectorName}": check which ` +
+      `identifiers it allows user${user} to use.`,
     'protocol-version': () =>
-      `The broker of connector "${connectorName}" does not speak MQTT 5, which a bridge needs: turn MQTT 5 on at the broker, or take one that speaks it.`,
+      `The broker of connector "${connectorName}" does not support MQTT 5, which a bridge ` +
+      'requires: enable MQTT 5 at the broker, or use a broker that supports it.',
     'shared-subscriptions': () =>
-      `The broker refuses the shared subscription of connector "${connectorName}" (${name.filter}): allow $share at the broker, or set broker.shareName to null, so that one bridge at a time is connected.`,
+      `The broker refused the shared subscription of connector "${connectorName}" ` +
+      `(${name.filter}): allow $share at the broker, or set broker.shareName to null so that ` +
+      'only one bridge connects at a time.',
     'refused-subscription': () =>
-      `The broker does not let connector "${connectorName}" subscribe to ${name.filter}: let its user${user} read devices/+/up/# there.`,
+      `The broker does not allow connector "${connectorName}" to subscribe to ${name.filter}: ` +
+      `give its user${user} read access to devices/+/up/# there.`,
     certificate: () => adviseOnCertificate(name, finding),
     tls: () =>
-      `No TLS connection to the broker of connector "${connectorName}" at ${at}: check that this port speaks TLS, or take mqtt: or ws: in broker.url.`,
+      `No TLS connection to the broker of connector "${connectorName}" at ${at}: check that ` +
+      'this port accepts TLS, or use mqtt: or ws: in broker.url.',
     unreachable: () =>
-      `The broker of connector "${connectorName}" is not reached at ${at}: check broker.url, that the broker runs, and the network between.`,
+      `The broker of connector "${connectorName}" cannot be reached at ${at}: check ` +
+      'broker.url, that the broker is running, and the network in between.',
     'no-answer': () =>
-      `The broker of connector "${connectorName}" at ${at} does not answer: check that broker.url leads to an MQTT broker, that it is not overloaded, and the network between.`,
+      `The broker of connector "${connectorName}" at ${at} does not answer: check that ` +
+      'broker.url names an MQTT broker, that the broker is not overloaded, and the network in ' +
+      'between.',
     'closed-at-connect': () =>
-      `The broker of connector "${connectorName}" at ${at} closed the connection instead of answering: check that it speaks MQTT 5, and whether that port wants TLS (mqtts: or wss: in broker.url) or not.`,
+      `The broker of connector "${connectorName}" at ${at} closed the connection instead of ` +
+      'answering: check that it supports MQTT 5, and whether that port expects TLS (mqtts: or ' +
+      'wss: in broker.url).',
     closed: () =>
-      `The connection of connector "${connectorName}" to the broker at ${at} ended: the broker stopped or the network broke; it is tried again until it is back.`,
+      `The connection of connector "${connectorName}" to the broker at ${at} was lost: the ` +
+      'broker stopped or the network failed. The bridge keeps reconnecting until the broker is ' +
+      'back.',
     'session-taken': () =>
-      `Somebody else connected to the broker under the client identifier of connector "${connectorName}": give every installation at one broker a broker.username and broker.shareName of its own.`,
+      'Another client connected to the broker with the client identifier of connector ' +
+      `"${connectorName}": give each installation that uses this broker its own ` +
+      'broker.username and broker.shareName.',
     'broker-unavailable': () =>
-      `The broker of connector "${connectorName}" at ${at} says that it is not available, or is to be found elsewhere: look there.`,
+      `The broker of connector "${connectorName}" at ${at} reports that it is unavailable or ` +
+      'has moved: check the broker.',
     limit: () =>
-      `The broker of connector "${connectorName}" at ${at} ended the connection at one of its limits: raise what it allows user${user} (messages under way, packet size, rate).`,
+      `The broker of connector "${connectorName}" at ${at} ended the connection because a ` +
+      `limit was exceeded: raise the limits for user${user} (messages in flight, packet size, ` +
+      'rate).',
     'not-stored': () =>
-      `Connector "${connectorName}" ended its connection to the broker at ${at}, so that what could not be stored is sent again: the line before says why.`,
+      `Connector "${connectorName}" closed its connection to the broker at ${at} so that the ` +
+      'broker redelivers what could not be stored: the previous log line says why.',
     'protocol-error': () =>
-      `What answers connector "${connectorName}" at ${at} does not keep to MQTT 5: check that broker.url leads to an MQTT 5 broker, and the log of that broker.`,
+      `The server that answers connector "${connectorName}" at ${at} violates MQTT 5: check ` +
+      "that broker.url names an MQTT 5 broker, and read that broker's log.",
   };
   return sentences[finding.trouble]();
 }
@@ -209,10 +230,19 @@ function adviseOnCertificate({ connectorName, url }: BridgeName, { code }: Findi
   const { hostname } = new URL(url);
   const which = `The certificate of the broker of connector "${connectorName}"`;
   if (code === 'ERR_TLS_CERT_ALTNAME_INVALID' || code === 'HOSTNAME_MISMATCH')
-    return `${which} is not for ${hostname}: take the name in the certificate for broker.url, or give the broker a certificate for ${hostname}.`;
+    return (
+      `${which} is not valid for ${hostname}: use the name in the certificate in broker.url, or ` +
+      `give the broker a certificate for ${hostname}.`
+    );
   if (code === 'CERT_HAS_EXPIRED' || code === 'CERT_NOT_YET_VALID')
-    return `${which} is not valid at this time: renew it at the broker, and check the clocks of both machines.`;
-  return `${which} is signed by nobody that this process trusts: set broker.caFile to the certificate (PEM) of the authority that signed it.`;
+    return (
+      `${which} is expired or not valid yet: renew it at the broker, and check the clocks of ` +
+      'both machines.'
+    );
+  return (
+    `${which} is not signed by an authority that this process trusts: set broker.caFile to the ` +
+    'certificate (PEM) of the authority that signed it.'
+  );
 }
 
 /** What a bridge is given: it is the broker that lets devices in. */

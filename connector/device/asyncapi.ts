@@ -80,7 +80,7 @@ export function asyncApiDocument(): Record<string, unknown> {
         host: '{host}:{port}',
         protocol: 'mqtt',
         protocolVersion: '3.1.1',
-        description: 'As the answer to the device’s registration says: mqtt, mqtts, ws or wss.',
+        description: 'As in the answer to the device’s registration: mqtt, mqtts, ws or wss.',
         variables: { host: { default: 'localhost' }, port: { default: '1883' } },
         security: [{ $ref: '#/components/securitySchemes/device' }],
       },
@@ -133,7 +133,7 @@ const pId = '6f1c1d5e-58a3-4a55-9a80-0a2a5d0a9c11';
 export const published: Record<UpTopic, ContractMessage> = {
   measurements: {
     schema: oneOrMany(SentMeasurement),
-    summary: 'Measurements: stored, then evaluated if the service runs the profile.',
+    summary: 'Measurements. The service stores them, then evaluates them if it runs the profile.',
     example: [
       { sId: '0x1', val: 21.5, ts },
       { sId: '0x2', val: { lat: 47.37, long: 8.54 } },
@@ -141,12 +141,13 @@ export const published: Record<UpTopic, ContractMessage> = {
   },
   state: {
     schema: StateReport,
-    summary: 'Where the device’s own engine stands.',
+    summary: 'The state that the device’s own engine is in.',
     example: { puId: 1, stId: 2, evId: 3, ts },
   },
   events: {
     schema: oneOrMany(EventReport),
-    summary: 'Events found by the device’s own engine; their push messages and SMS go out.',
+    summary:
+      'Events found by the device’s own engine. The service sends their push messages and SMS.',
     example: {
       cause: {
         engine: { pId, puId: 1, stId: 1, evId: 1, ts },
@@ -156,12 +157,12 @@ export const published: Record<UpTopic, ContractMessage> = {
   },
   profile: {
     schema: ProfileMessage,
-    summary: 'The answer to a profile, or the wish to be sent the one that waits.',
+    summary: 'The answer to a profile, or a request for the pending one.',
     example: { pId, state: 'current', engine: 'service' },
   },
   configuration: {
     schema: Configuration,
-    summary: 'The device describes itself: its configuration is replaced.',
+    summary: 'The device describes itself. This replaces its configuration.',
     example: {
       device: { name: 'Greenhouse', swVersion: '1.2.0' },
       module: [{ moduleId: 'climate', senses: [{ sId: '0x1', min: -40, max: 85 }] }],
@@ -169,7 +170,7 @@ export const published: Record<UpTopic, ContractMessage> = {
   },
   time: {
     schema: TimeRequest,
-    summary: 'A device without a clock asks what time it is; `down/time` answers.',
+    summary: 'A device without a clock asks for the time; the service answers on `down/time`.',
     example: { echo: 17 },
   },
 };
@@ -178,29 +179,32 @@ export const published: Record<UpTopic, ContractMessage> = {
 export const sent: Record<DownTopic, ContractMessage> = {
   profile: {
     schema: ProfileDownlink,
-    summary: 'The pending profile: at once, and on each subscription until it is answered.',
+    summary:
+      'The pending profile: sent at once, and on each subscription until the device answers it.',
     example: { pId, purposes: [{ puId: 1, initStId: 1, states: [{ stId: 1 }] }], ts },
   },
   configuration: {
     schema: ConfigurationDownlink,
-    summary: 'The configuration: on each subscription, and when it was changed.',
+    summary: 'The configuration: sent on each subscription and after each change.',
     example: { device: { name: 'Greenhouse' }, module: [], ts },
   },
   state: {
     schema: StateDownlink,
     summary:
-      'Where the device stands: on each subscription, and when the service’s engine moved it.',
+      'The device’s current state: sent on each subscription and whenever the service’s engine ' +
+      'changes it.',
     example: { puId: 1, stId: 2, ts },
   },
   display: {
     schema: DisplayDownlink,
     summary:
-      'A text for the device’s display: at once, or when it subscribes. Kept for a day until acknowledged.',
+      'A text for the device’s display: sent at once or when the device subscribes. The ' +
+      'service keeps it for a day until the device acknowledges it.',
     example: { text: 'Close the window', ts },
   },
   errors: {
     schema: ErrorDownlink,
-    summary: 'What was wrong with something that the device sent.',
+    summary: 'What was wrong with a message that the device sent.',
     example: {
       topic: 'devices/…/up/measurements',
       reason: 'out-of-range',
@@ -212,13 +216,15 @@ export const sent: Record<DownTopic, ContractMessage> = {
   time: {
     schema: TimeDownlink,
     summary:
-      'What time it is, and the `echo` of the question; half of the time between both is its delay.',
+      'The current time, and the `echo` of the request. Half of the round-trip time is the delay.',
     example: { ts, echo: 17 },
   },
   token: {
     schema: TokenDownlink,
     summary:
-      'The new token, while the operator changes the secret: on each subscription that names this topic (`down/#` does not), until the device has logged in with it. The old one opens nothing from then on.',
+      'The new token, sent while the operator changes the secret: on each subscription that ' +
+      'names this topic (`down/#` does not), until the device has logged in with it. From then ' +
+      'on the old token is no longer accepted.',
     example: { deviceAuthToken: 'kX3vJq0c8sS5h2WmZ1nU7dRt4yLbE9aG', ts },
   },
 };

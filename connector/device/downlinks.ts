@@ -124,7 +124,7 @@ export class DownlinkQueue {
       if (!isUnavailableError(error))
         log.warn(
           { event: 'downlink.unread', err: error, device: device.uuid },
-          'What is due for a device could not be read.',
+          'The messages due for a device could not be read.',
         );
     }
     this.#sentMeanwhile = null;
@@ -233,7 +233,7 @@ export class DownlinkSender {
     ports.delivered(this.#channel.device, message).catch((error: unknown) => {
       log.warn(
         { event: 'downlink.unnoted', err: error, device: this.#channel.device.uuid },
-        'A delivery could not be noted: the message is sent again.',
+        'A delivery could not be recorded; the message will be sent again.',
       );
     });
   }

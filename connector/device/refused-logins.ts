@@ -35,15 +35,15 @@ function limitedLine(log: Log, now: () => number, said: Said) {
 const refusedOver = {
   mqtt: {
     one: 'mqtt.login-refused',
-    oneText: 'A login over MQTT was refused.',
+    oneText: 'An MQTT login was refused.',
     more: 'mqtt.logins-refused',
-    moreText: 'Further logins over MQTT were refused that have no line of their own.',
+    moreText: 'More MQTT logins were refused than have a log line of their own.',
   },
   http: {
     one: 'http.login-refused',
-    oneText: 'A login of a device over HTTP was refused.',
+    oneText: 'An HTTP login of a device was refused.',
     more: 'http.logins-refused',
-    moreText: 'Further logins of devices over HTTP were refused that have no line of their own.',
+    moreText: 'More HTTP logins of devices were refused than have a log line of their own.',
   },
 } as const;
 
@@ -77,9 +77,10 @@ export type LogForeignTopic = (device: string, topic: string) => void;
 export function createForeignTopicLog(log: Log, now: () => number): LogForeignTopic {
   const write = limitedLine(log, now, {
     one: 'mqtt.foreign-topic',
-    oneText: 'A device published outside of its own topics, and was closed.',
+    oneText: 'A device published outside its own topics and was disconnected.',
     more: 'mqtt.foreign-topics',
-    moreText: "Further messages outside of their devices' topics have no line of their own.",
+    moreText:
+      "More messages outside their devices' topics arrived than have a log line of their own.",
   });
   return (device, topic) => write(device, { device, topic: topic.slice(0, maxTopicLength) });
 }

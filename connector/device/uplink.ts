@@ -199,7 +199,7 @@ export function readText(payload: Buffer, rejections: Rejection[]): string | nul
   }
   const max = payload.length > largeBytes ? maxLargeParts : maxJsonParts;
   if (text.length > max && measureJson(text, Infinity, max).parts > max) {
-    const message = `The payload has more than ${max} {, [ and , beside its texts.`;
+    const message = `The payload has more than ${max} {, [ and , outside its strings.`;
     rejections.push({ reason: 'invalid-payload', message, path: '' });
     return null;
   }
@@ -269,7 +269,7 @@ const emptyLine = undefined;
 
 /** Rejects a message as a whole. */
 function tooManyItems(count: number, rejections: Rejection[]): undefined {
-  const message = `${count} items in one message; at most ${maxItems} are taken.`;
+  const message = `${count} items in one message; at most ${maxItems} are accepted.`;
   rejections.push({ reason: 'invalid-payload', message, path: '' });
 }
 
@@ -400,7 +400,7 @@ function tellOf(kind: UpTopic, item: unknown, at: string, mayTell: MayTell): Rej
   const others = more.length > 0 ? ` (and ${more.length} more of this item)` : '';
   return {
     reason: 'unknown-member',
-    message: `${first.message}${others}; said once an hour`,
+    message: `${first.message}${others}; reported once an hour`,
     path: at + first.path,
   };
 }

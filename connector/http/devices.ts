@@ -187,7 +187,7 @@ export function createLogin(deps: LoginDeps): Login {
   async function waitForTurn(address: string): Promise<void> {
     for (let waitMs = refusals.waitMs(address); waitMs > 0; waitMs = refusals.waitMs(address)) {
       if (waitMs > longestWaitMs || waiting >= maxWaiting)
-        throw tooMany('Too many wrong logins came from this address.', waitMs);
+        throw tooMany('Too many failed logins from this address.', waitMs);
       waiting += 1;
       await sleep(waitMs);
       waiting -= 1;
@@ -211,7 +211,7 @@ export function createLogin(deps: LoginDeps): Login {
     letIn.add(socket);
     onLogin?.(request);
     if (device.uuid !== uuid)
-      throw notFound('This is not the path of the device that is logged in.');
+      throw notFound('This path belongs to a different device than the one logged in.');
     return device;
   };
 }
@@ -303,7 +303,7 @@ export function unauthenticated(): HttpProblem {
   return new HttpProblem(
     401,
     'unauthenticated',
-    'Expected Basic (the device uuid and its token) or Bearer (its token) that opens this device.',
+    'Expected Basic (device uuid and token) or Bearer (token) credentials for this device.',
     { headers: { 'WWW-Authenticate': 'Basic realm="device", Bearer realm="device"' } },
   );
 }
@@ -313,7 +313,7 @@ export function toProblem(error: unknown): HttpProblem | null {
   if (error instanceof HttpProblem) return error;
   if (isGone(error)) return unauthenticated();
   if (isUnavailableError(error))
-    return comeLater('This could not be stored for now: send it again.');
+    return comeLater('The service could not store this: send it again.');
   return null;
 }
 

@@ -72,7 +72,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
 
   function refuseBeyond({ accountId }: DeviceIdentity): void {
     if (polls.all.size >= maxWaiting || polls.countOf(accountId) >= connectionsOf(accountId))
-      throw comeLater('As many devices wait as may: try again later.', fullSeconds);
+      throw comeLater('Too many devices are waiting already: try again later.', fullSeconds);
   }
 
   return {
@@ -88,7 +88,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
       await acknowledge(device, query.given);
       refuseBeyond(device);
       const poll = new Poll(device, query, response);
-      if (isStopping) throw comeLater('The service stops: try again.', 1);
+      if (isStopping) throw comeLater('The service is stopping: try again.', 1);
       if (response.destroyed) return;
       const { socket } = request;
       const onEnd = () => {
@@ -150,7 +150,7 @@ function refuseOthers({ method, headers }: IncomingMessage): void {
     });
   const { 'content-length': length = '0', 'transfer-encoding': encoding } = headers;
   if (length !== '0' || encoding !== undefined)
-    throw new HttpProblem(400, 'invalid-input', 'Expected no body.', {
+    throw new HttpProblem(400, 'invalid-input', 'Expected no request body.', {
       headers: { Connection: 'close' },
     });
 }
@@ -236,7 +236,7 @@ export function createPollReader({ ports, room, tuning, log, answer }: PollReade
     if (!isUnavailableError(error) && !(error instanceof HttpProblem))
       log.warn(
         { event: 'downlink.unread', err: error, device: poll.device.uuid },
-        'What is due for a device could not be read.',
+        'The messages due for a device could not be read.',
       );
     setTimeout(() => void read(poll), retryMs).unref();
   }
@@ -251,7 +251,7 @@ export function createPollReader({ ports, room, tuning, log, answer }: PollReade
       place = await enterToLoad(room, poll.device);
       if (place && !poll.isOver) await readIn(poll, place);
       else place?.leave();
-      if (!place) throw comeLater('Too much is being read for devices: try again later.');
+      if (!place) throw comeLater('Too many reads for devices are in progress: try again later.');
     } catch (error) {
       place?.leave();
       if (isFirst) throw error;
@@ -416,7 +416,7 @@ export function wakePolls({ ports, polls, wake, end, log }: WakeDeps): () => voi
     void inTurns(polls.all, does).catch((error: unknown) =>
       log.error(
         { event: 'downlink.unread', err: error },
-        'What is due for the devices that wait could not be read.',
+        'The messages due for the waiting devices could not be read.',
       ),
     );
   const { bus } = ports;
@@ -543,13 +543,13 @@ function readTopics(text: string | null): readonly DownTopic[] {
   const names = new Set(text.split(','));
   const topics = downTopics.filter((topic) => names.has(topic));
   if (topics.length === names.size) return topics;
-  throw wrong('topics', `expected some of ${downTopics.join()}, with commas in between`);
+  throw wrong('topics', `expected one or more of ${downTopics.join()}, separated by commas`);
 }
 
 function readGiven(text: string | null): Given {
   const given = readAfter(text ?? '');
   if (given) return given;
-  throw wrong('after', 'expected `after` as the answer before had it');
+  throw wrong('after', 'expected `after` exactly as in the previous answer');
 }
 
 function wrong(member: string, message: string): HttpProblem {

@@ -121,8 +121,8 @@ export function createPollTurns({ devices, connectionsOf, now, refusalMs }: Poll
       const waitMs = take(identity);
       if (waitMs === 0) return;
       await untilDue(response);
-      if (isStopping) throw comeLater('The service stops: try again.', 1);
-      throw tooMany('The device, or its account, asks more often than it may.', waitMs);
+      if (isStopping) throw comeLater('The service is stopping: try again.', 1);
+      throw tooMany('The device or its account sends requests faster than allowed.', waitMs);
     },
 
     /** Forgets accounts that could ask at full rate again. */

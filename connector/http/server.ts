@@ -77,8 +77,8 @@ export function startHttpConnector(
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const path = readPath(request.url ?? '');
     if (!path) throw notFound('There is no such resource.');
-    if (isPaused) throw comeLater('The service has little memory left: try again later.');
-    if (isStopping) throw comeLater('The service stops: try again.', 1);
+    if (isPaused) throw comeLater('The service is low on memory: try again later.');
+    if (isStopping) throw comeLater('The service is stopping: try again.', 1);
     const device = await login(request, path.uuid);
     if (path.direction === 'up') return uplink.post(request, response, device, path.topic);
     await down.get(request, response, { device, search: path.query });
@@ -89,10 +89,10 @@ export function startHttpConnector(
     if (!known)
       log.error(
         { event: 'device-request.failed', err: error },
-        'A request of a device could not be answered.',
+        "A device's request could not be answered.",
       );
     const problem =
-      known ?? new HttpProblem(500, 'internal-error', 'The service could not answer this.');
+      known ?? new HttpProblem(500, 'internal-error', 'The service could not answer this request.');
     void sendProblem(request, response, problem, ports.clock());
   }
 

@@ -82,12 +82,12 @@ export function createHttpUplink(deps: UplinkDeps) {
       if (!(error instanceof HttpProblem))
         log.error(
           { event: 'message.not-stored', err: error, device: device.uuid },
-          'A message was not stored: its sender is told to send it again.',
+          'A message was not stored; its sender is told to send it again.',
         );
       const problem =
         error instanceof HttpProblem
           ? error
-          : comeLater('This could not be stored: the log of the service says why.');
+          : comeLater('The service could not store this: its log says why.');
       void sendProblem(response.req, response, problem, ports.clock());
     },
   };
@@ -145,13 +145,13 @@ export function createHttpUplink(deps: UplinkDeps) {
   function refusalOf({ identity }: HttpDevice, waitMs: number): HttpProblem {
     if (ports.holds?.isFull?.(identity.accountId))
       return comeLater("The account's quota storedBytes is used up.", fullSeconds);
-    if (waitMs === 0) return comeLater('The service stops: send it again.', 1);
-    return tooMany('The device, or its account, sends more than it may.', waitMs);
+    if (waitMs === 0) return comeLater('The service is stopping: send it again.', 1);
+    return tooMany('The device or its account sends faster than allowed.', waitMs);
   }
 
   function takeRoom({ accountId }: DeviceIdentity, bytes: number): Reservation {
     const place = room.enter(String(accountId), bytes);
-    if (!place) throw comeLater('Too many requests wait already: try again later.');
+    if (!place) throw comeLater('Too many requests are waiting already: try again later.');
     return place;
   }
 
@@ -159,7 +159,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     await waitAtMost(place.entered, patienceMs);
     if (place.isIn) return;
     place.leave();
-    throw comeLater('The service has too much to do at once: try again later.');
+    throw comeLater('The service is overloaded: try again later.');
   }
 
   type Given = { name: string; body: Buffer; format: PayloadFormat; arrivedTs: number };
@@ -233,7 +233,7 @@ export function createBodies({ limits, tuning, bodies }: BodiesOptions) {
     if (!place.isIn) await waitAtMost(entered, tuning.largePatienceMs);
     if (place.isIn) return place;
     place.leave();
-    throw comeLater('Other large bodies of the account are still coming: try again later.');
+    throw comeLater('Other large bodies of this account are still arriving: try again later.');
   }
 
   return {
@@ -248,7 +248,8 @@ export function createBodies({ limits, tuning, bodies }: BodiesOptions) {
       if (bytes <= limits.maxPacketBytes) return readBody(request, most, bodies);
       const place = await enter(accountId, bytes);
       try {
-        if (request.destroyed) throw new HttpProblem(400, 'invalid-input', 'The body broke off.');
+        if (request.destroyed)
+          throw new HttpProblem(400, 'invalid-input', 'The request body ended early.');
         return await readBody(request, most, reserved);
       } finally {
         place.leave();
@@ -276,7 +277,7 @@ export function readFormat({ headers }: IncomingMessage): PayloadFormat {
   const isUtf8 = parameters.every((one) => !one.startsWith('charset=') || utf8.test(one));
   if (format === undefined || !isUtf8)
     throw unsupported('Expected application/json or application/x-ndjson, in UTF-8.');
-  if (encoding.toLowerCase() !== 'identity') throw unsupported('The body may not be compressed.');
+  if (encoding.toLowerCase() !== 'identity') throw unsupported('The body must not be compressed.');
   return format;
 }
 
@@ -289,7 +290,7 @@ export function checkLength({ headers }: IncomingMessage, most: number): void {
 }
 
 const tooLarge = (most: number) =>
-  new HttpProblem(413, 'payload-too-large', `A body has at most ${most} bytes here.`);
+  new HttpProblem(413, 'payload-too-large', `The body must have at most ${most} bytes.`);
 
 /**
  * The body where all that is announced has arrived, as it mostly has of a small one: nothing is to be waited
@@ -325,7 +326,7 @@ export function readBody(
       reject(problem);
     };
     const begun = bodies.begin(() =>
-      fail(comeLater('The body took long to come, and its memory was needed: send it again.')),
+      fail(comeLater('The body arrived slowly, and its memory was needed: send it again.')),
     );
     const onData = (chunk: Buffer): void => {
       if (!joined.hasRoom(chunk)) return fail(tooLarge(most));
@@ -335,7 +336,8 @@ export function readBody(
       end();
       resolve(joined.bytes);
     };
-    const onClose = (): void => fail(new HttpProblem(400, 'invalid-input', 'The body broke off.'));
+    const onClose = (): void =>
+      fail(new HttpProblem(400, 'invalid-input', 'The request body ended early.'));
     request.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose);
   });
 }
@@ -443,7 +445,7 @@ export class Exchange implements Delivery {
   /** Not stored in time: it need not be any more. */
   giveUp(): void {
     this.isWithdrawn = true;
-    this.refuse(comeLater('This could not be stored in time: send it again.'));
+    this.refuse(comeLater('The service could not store this in time: send it again.'));
   }
 
   /**

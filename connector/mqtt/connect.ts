@@ -117,7 +117,7 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
     const credentials = { username, password: password.toString(), address };
     connection.credentials = credentials;
     answer(connection, credentials, done).catch((error: unknown) => {
-      log.error({ event: 'login.failed', err: error }, 'A login over MQTT could not be answered.');
+      log.error({ event: 'login.failed', err: error }, 'An MQTT login could not be answered.');
     });
   }
 
@@ -128,7 +128,7 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
         if (!isUnavailableError(error))
           log.error(
             { event: 'login.unchecked', err: error },
-            'A login over MQTT could not be checked and was answered as unavailable.',
+            'An MQTT login could not be checked; it was answered as unavailable.',
           );
         return 'unavailable';
       },

@@ -270,7 +270,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     if (isUnavailableError(error) || isGone(error) || stage === 'closed') return;
     log.error(
       { event: 'message.not-stored', err: error, device: device?.identity.uuid },
-      'A message was not stored: its connection is closed, unacknowledged.',
+      'A message was not stored; its connection is closed without acknowledging it.',
     );
   }
 

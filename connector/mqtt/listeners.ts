@@ -208,11 +208,11 @@ export async function watchCertificate(
       createSecureContext(next);
       use(next);
       current = next;
-      log.info({ event: 'certificate.reloaded', certFile }, 'The certificate was read again.');
+      log.info({ event: 'certificate.reloaded', certFile }, 'The TLS certificate was reloaded.');
     } catch (error) {
       log.error(
         { event: 'certificate.refused', err: error, certFile },
-        'The new certificate cannot be used; the old one stays.',
+        'The new TLS certificate cannot be used; the old one stays in use.',
       );
     }
   }

@@ -385,7 +385,7 @@ export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () =
         if (isUnavailableError(error)) break;
         log.error(
           { event: 'access.unchecked', err: error },
-          'Whether devices may stay connected could not be checked; it is tried again.',
+          'The service could not check whether devices may stay connected; it will try again.',
         );
         break;
       }
@@ -438,7 +438,7 @@ export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () =
       }).catch((error: unknown) =>
         log.error(
           { event: 'downlink.unread', err: error },
-          'What is due for the connected devices could not be read.',
+          'The messages due for the connected devices could not be read.',
         ),
       );
     }),

@@ -196,9 +196,10 @@ export function createRegistry(options: RegistryOptions) {
 type Excess = 'too-many-connects' | 'too-many-connections';
 
 const messages: Record<Excess, string> = {
-  'too-many-connects': 'It connects again and again: further connections are refused for a moment.',
+  'too-many-connects':
+    'The device reconnects too often: further connections are refused for a moment.',
   'too-many-connections':
-    "The account's quota connections is used up: this one was refused. This is said once a minute.",
+    "The account's quota connections is used up: this connection was refused. Reported once a minute.",
 };
 
 /** Keeps, once a minute, a rejection that says why a device that may connect is not let in. */
@@ -220,7 +221,9 @@ export function tellOfTooLarge(
   packet: { topic: string; bytes: number; mostBytes: number },
 ): void {
   const { topic, bytes, mostBytes } = packet;
-  const message = `A message of ${bytes} bytes was not sent: the device takes packets of ${mostBytes} (MQTT 5, Maximum Packet Size).`;
+  const message =
+    `A message of ${bytes} bytes was not sent: the device accepts packets of at most ` +
+    `${mostBytes} bytes (MQTT 5, Maximum Packet Size).`;
   if (registry.mayTellOfExcess(identity))
     tell(ports, identity, topic, { reason: 'packet-too-large', message });
 }
@@ -235,7 +238,8 @@ export function tellOfTakeovers(
   identity: DeviceIdentity,
 ): void {
   const message =
-    'Its session was taken over twice within a minute: its link breaks often, or two clients use one client identifier.';
+    "The device's session was taken over twice within a minute: its link drops often, or two " +
+    'clients use the same client identifier.';
   if (registry.mayTellOfExcess(identity))
     tell(ports, identity, 'CONNECT', { reason: 'session-taken-over', message });
 }
@@ -248,7 +252,7 @@ export function tellOfUnacknowledged(
   topic: string,
 ): void {
   const message =
-    'It did not acknowledge this message (PUBACK) in time: its connection was closed.';
+    'The device did not acknowledge this message (PUBACK) in time: its connection was closed.';
   if (registry.mayTellOfExcess(identity))
     tell(ports, identity, topic, { reason: 'message-not-acknowledged', message });
 }
@@ -262,7 +266,7 @@ export function tellOfForeignTopic(
   { identity, upPrefix }: Device,
   { topic, payload }: HeldMessage,
 ): void {
-  const message = `A device publishes below ${upPrefix}, and nowhere else: its connection was closed.`;
+  const message = `A device may publish only below ${upPrefix}: its connection was closed.`;
   tell(
     ports,
     identity,

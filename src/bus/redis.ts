@@ -54,7 +54,7 @@ export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
 
   subscriber.on('message', (_channel, text) => {
     const received = decodeBusMessage(text);
-    if (!received) return onError(new Error('A message on the bus was not understood.'));
+    if (!received) return onError(new Error('A bus message could not be read.'));
     if (received.from === self) echoedMs = monotonicClock();
     else if (received.message) local.publish(received.message.channel, received.message.message);
   });
@@ -77,7 +77,7 @@ export async function startRedisBus(options: RedisBusOptions): Promise<Bus> {
     send('heartbeat', null);
     if (subscriber.status !== 'ready' || monotonicClock() - echoedMs < 3 * heartbeatMs) return;
     echoedMs = monotonicClock();
-    retry(new Error('The bus has not echoed: connecting again.'));
+    retry(new Error('The bus echo is overdue; reconnecting.'));
   }, heartbeatMs);
 
   // Redis may be away while we start: then the bus begins when it comes back.

@@ -28,7 +28,7 @@ export function makeLinkToken(
   bound = '',
 ): string {
   const [newest] = keys;
-  if (!newest) throw new Error('There is no key for links in mails.');
+  if (!newest) throw new Error('There is no key for links in e-mails.');
   const claim = Buffer.alloc(claimBytes);
   claim.write(uuid.replaceAll('-', ''), 'hex');
   claim.writeUIntBE(expiresTs, uuidBytes, expiryBytes);

@@ -77,7 +77,7 @@ export function whyUnwritable(error: unknown): 'read-only' | 'refused' | null {
 
 const unwritableTexts = {
   'read-only': 'The session store is read-only.',
-  refused: 'The session store refuses to write.',
+  refused: 'The session store refuses writes.',
 };
 
 /** Runs commands; whatever goes wrong between here and Redis is `unavailable`. */
@@ -86,7 +86,7 @@ export async function reachRedis<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } catch (cause) {
     const why = whyUnwritable(cause);
-    const message = why === null ? 'The session store is away.' : unwritableTexts[why];
+    const message = why === null ? 'The session store is unreachable.' : unwritableTexts[why];
     throw new DomainError('unavailable', message, {
       cause,
       retryAfterSeconds: 1,

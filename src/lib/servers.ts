@@ -94,7 +94,7 @@ const known: [RegExp, string][] = [
 export function recognise(bytes: Buffer): string {
   const text = bytes.toString('latin1');
   const found = known.find(([pattern]) => pattern.test(text));
-  return found?.[1] ?? `something unknown (it sent ${JSON.stringify(text.slice(0, 20))})`;
+  return found?.[1] ?? `an unknown server (it sent ${JSON.stringify(text.slice(0, 20))})`;
 }
 
 /** "db.example.com:5432", for messages. */
@@ -106,10 +106,10 @@ export function nameOfPlace(place: ServerPlace): string {
 
 const unreachable: Record<string, (name: string) => string> = {
   ECONNREFUSED: (name) => `nothing listens at ${name}`,
-  ENOENT: (name) => `there is no ${name}`,
+  ENOENT: (name) => `${name} does not exist`,
   EACCES: (name) => `this user may not use ${name}`,
-  ENOTFOUND: (name) => `the host of ${name} is not known here`,
-  EAI_AGAIN: (name) => `the host of ${name} is not known here, or no name server answers`,
+  ENOTFOUND: (name) => `the host of ${name} is unknown here`,
+  EAI_AGAIN: (name) => `the host of ${name} is unknown here, or no name server answers`,
 };
 
 /** Why there was no connection, in words. */

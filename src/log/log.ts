@@ -75,7 +75,7 @@ export function createLog(options: LogOptions): ServiceLog {
   const mayWrite = limitLines(nowMs, (of, omitted) =>
     lines.warn(
       { event: 'log.lines-omitted', of, omitted, component: 'service', ...ofProcess },
-      'Lines of one event came faster than they are written, and were left out.',
+      'Lines of one event came faster than they are written and were dropped.',
     ),
   );
   return { child: (bindings) => loggerOf(lines, { ...bindings, ...ofProcess }, mayWrite) };

@@ -97,7 +97,7 @@ describe('measurements', () => {
       undefined,
     ]);
     const more = right === null ? 990 : 989;
-    const message = `And ${more} more of this message.`;
+    const message = `And ${more} more in this message.`;
     expect(rejections.at(-1)).toEqual({ reason: 'more-of-message', message, more });
     const found = right === null ? [] : [{ index: 900, value: right }];
     expect(content).toEqual({ kind: name, items: found });
@@ -203,7 +203,7 @@ describe('a message with much in it', () => {
         ...Array.from({ length: 10 }, (_, n) => String(n)),
         undefined,
       ]);
-      expect(rejections[10]?.message).toBe('And 990 more of this message.');
+      expect(rejections[10]?.message).toBe('And 990 more in this message.');
       expect(content).toMatchObject({ items: [] });
     }
     expect(parse('measurements', repeated('{"sId":1}', 10)).rejections).toHaveLength(10);
@@ -213,7 +213,7 @@ describe('a message with much in it', () => {
     const list = [...Array<unknown>(10).fill(null), { sId: '0x1', val: 1 }, null];
     const { content, rejections } = parse('measurements', list);
     expect(content).toMatchObject({ items: [{ index: 10 }] });
-    expect(rejections.at(-1)?.message).toBe('And 1 more of this message.');
+    expect(rejections.at(-1)?.message).toBe('And 1 more in this message.');
   });
 
   test('is told of its first fault only where it has thousands', () => {

@@ -84,7 +84,7 @@ test.skipIf(!hasMosquitto).each(['cut', 'stall'] as const)(
 );
 
 test.skipIf(!hasMosquitto)(
-  'while the broker is away for all, each has one turn, and one of them is there when it is back',
+  'while the broker is unreachable for all, each has one turn, and one of them is there when it is back',
   async () => {
     const { broker, first, second } = await startTwo();
     const both = [first, second];

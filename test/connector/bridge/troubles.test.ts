@@ -51,16 +51,16 @@ async function expectOneLine({ lines, status }: TestBridge, reason: string, mess
   ]);
 }
 
-const shares = /refuses the shared subscription .*\$share\/all\/devices.*broker\.shareName to null/;
+const shares = /refused the shared subscription .*\$share\/all\/devices.*broker\.shareName to null/;
 const credentials = /refused the user name \("us"\) or password of connector "x".*passwordFile/;
 
 describe.concurrent('a broker that', () => {
   test.for([
     ['refuses the password (0x86)', refuse(0x86), 'refused-credentials', credentials],
     ['lets nobody in (0x87)', refuse(0x87), 'refused-credentials', credentials],
-    ['speaks another version (0x84)', refuse(0x84), 'protocol-version', /does not speak MQTT 5/],
+    ['speaks another version (0x84)', refuse(0x84), 'protocol-version', /does not support MQTT 5/],
     ['wants another identifier (0x85)', refuse(0x85), 'refused-client-id', /client identifier/],
-    ['is busy (0x89)', refuse(0x89), 'broker-unavailable', /says that it is not available/],
+    ['is busy (0x89)', refuse(0x89), 'broker-unavailable', /reports that it is unavailable/],
     ['refuses $share by SUBACK 0x9E', suback(0x9e), 'shared-subscriptions', shares],
     ['takes $share for a topic (SUBACK 0x8F)', suback(0x8f), 'shared-subscriptions', shares],
     [
@@ -87,7 +87,7 @@ describe.concurrent('a broker that', () => {
       'speaks HTTP',
       (_packet, _send, socket) => socket.end('HTTP/1.1 400 Bad Request\r\n\r\n'),
       'protocol-error',
-      /does not keep to MQTT 5/,
+      /violates MQTT 5/,
     ],
     [
       'has somebody else of that name',
@@ -96,7 +96,7 @@ describe.concurrent('a broker that', () => {
         if (packet.cmd === 'subscribe') send({ cmd: 'disconnect', reasonCode: 0x8e });
       },
       'session-taken',
-      /under the client identifier of connector "x"/,
+      /with the client identifier of connector "x"/,
     ],
   ] as [string, Answer, string, RegExp][])(
     '%s is named in one line, however often it is tried',
@@ -136,7 +136,7 @@ describe.concurrent('a broker that', () => {
     await expect.poll(() => bridge.status.read().isConnected, { timeout: 60_000 }).toBe(true);
     expect(broker.connects.length).toBeGreaterThan(1);
     expect(bridge.lines.map(({ message }) => message)).toEqual([
-      'The broker is connected.',
+      'Connected to the broker.',
       expect.stringContaining('does not answer'),
     ]);
   });
@@ -156,9 +156,9 @@ test('a connection that comes and goes is said once, and then what it came to', 
   bridge.start();
   await expect.poll(() => broker.connects.length, { timeout: 60_000 }).toBeGreaterThan(3);
   const said = () => bridge.lines.map(({ reason, message }) => reason ?? message);
-  expect(said()).toEqual(['The broker is connected.', 'session-taken']);
+  expect(said()).toEqual(['Connected to the broker.', 'session-taken']);
   stays = true;
   await expect
     .poll(said, { timeout: 60_000 })
-    .toEqual(['The broker is connected.', 'session-taken', 'The broker is connected.']);
+    .toEqual(['Connected to the broker.', 'session-taken', 'Connected to the broker.']);
 });

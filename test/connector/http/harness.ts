@@ -53,7 +53,7 @@ export async function startHttpWorld(options: HttpWorldOptions = {}) {
     port: 0,
     routes: [],
     authenticate: async () => {
-      throw new DomainError('unauthenticated', 'There is nothing to log in to.');
+      throw new DomainError('unauthenticated', 'This connector has no login.');
     },
     inFront: { prefix: devicesPrefix, handle: connector.handle },
     log: pino({ level: 'silent' }),
