@@ -48,10 +48,12 @@ export function alarmRoutes(deps: AlarmRouteDeps): Route[] {
 }
 
 const acknowledgeTold =
-  'It is not told again, repeated or escalated. What is closed or acknowledged already stays as it is.';
+  'People are not notified of this alarm again; it is neither repeated nor escalated. An alarm ' +
+  'that is already closed or acknowledged does not change.';
 const closeTold =
-  'Its episode ends with it: the next firing opens another alarm, which is told. Who wants quiet while it ' +
-  'lasts acknowledges it or snoozes it. What is closed stays as it is.';
+  "This ends the alarm's episode: the next firing opens another alarm and notifies people. To " +
+  'keep an ongoing alarm quiet, acknowledge or snooze it instead. An alarm that is already ' +
+  'closed does not change.';
 
 function list(deps: AlarmRouteDeps): Route {
   return defineRoute({
@@ -60,7 +62,7 @@ function list(deps: AlarmRouteDeps): Route {
     method: 'get',
     path: '/v2/alarms',
     summary: 'Get alarms',
-    description: 'Newest first; a Link header names the next page.',
+    description: 'Newest first. A Link header names the next page.',
     tag: actRoute.tag,
     auth: 'account',
     errors: [],
@@ -140,8 +142,10 @@ function snooze(deps: QuietRouteDeps): Route {
     path: '/v2/alarms/{alarmId}/snooze',
     summary: 'Snooze an alarm',
     description:
-      "Nobody is told of its device's event until then, of this alarm and of later ones. An announcement and " +
-      'an acknowledgement are taken back: what is still true then is told. Another profile ends it.',
+      'Nobody is notified of this event of the device until then, neither of this alarm nor of ' +
+      'later ones. An announcement and an acknowledgement are withdrawn: if the condition ' +
+      'still holds afterwards, people are notified then. Installing another profile ends the ' +
+      'snooze.',
     params: AlarmParams,
     body: QuietBody,
     example: exampleQuiet,
@@ -160,7 +164,7 @@ function unsnooze(deps: QuietRouteDeps): Route {
     method: 'delete',
     path: '/v2/alarms/{alarmId}/snooze',
     summary: 'End a snooze',
-    description: 'An alarm that is open and was not told is told at once.',
+    description: 'An open alarm that nobody was notified of is announced at once.',
     params: AlarmParams,
     handler: async ({ account, params, request }) => {
       await unsnoozeAlarm(deps, actOf(account, request), params.alarmId);
@@ -177,8 +181,8 @@ function mute(deps: QuietRouteDeps): Route {
     path: '/v2/devices/{deviceAuthUuid}/mute',
     summary: 'Mute a device',
     description:
-      'Nobody is told of any of its events until then, notices included. What was told stays told; what was ' +
-      'planned is put off to its end.',
+      'Nobody is notified of any event of the device until then, including notices. Messages ' +
+      'already sent stay sent; planned messages are postponed to the end of the mute.',
     params: DeviceParams,
     body: QuietBody,
     example: exampleQuiet,
@@ -196,8 +200,8 @@ function unmute(deps: QuietRouteDeps): Route {
     ...actRoute,
     method: 'delete',
     path: '/v2/devices/{deviceAuthUuid}/mute',
-    summary: 'End the mute of a device',
-    description: 'What is open and was not told is told at once.',
+    summary: 'Unmute a device',
+    description: 'Open alarms that nobody was notified of are announced at once.',
     params: DeviceParams,
     handler: async ({ account, params, request }) => {
       await unmuteDevice(deps, await targetOf(deps, account, params.deviceAuthUuid, request));
@@ -244,7 +248,11 @@ const AlarmCursor = z.object({ id: z.int().min(0) });
 
 export const AlarmQuery = z.object({
   state: AlarmState.optional().meta({ description: 'Only alarms in this state.' }),
-  device: z.guid().toLowerCase().optional().meta({ description: 'Only of this `deviceAuthUuid`.' }),
+  device: z
+    .guid()
+    .toLowerCase()
+    .optional()
+    .meta({ description: 'Only alarms of this `deviceAuthUuid`.' }),
   label: labelQuery,
   limit: limitQuery(100, 10),
   cursor: cursorQuery(AlarmCursor),
@@ -256,13 +264,11 @@ const Delivery = z
     kind: z.enum(['push', 'sms', 'email', 'webhook']),
     recipient: z
       .string()
-      .meta({ description: 'As in the notifications of a device: never whole.' }),
+      .meta({ description: 'As in the notifications of a device: never the whole address.' }),
     type: z.string().meta({ description: 'opened, repeated, escalated or closed.' }),
     state: z.enum(['planned', 'queued', 'sent', 'logged', 'failed', 'held-back']),
     changedTs: timestamp,
-    dueTs: timestamp
-      .optional()
-      .meta({ description: 'Of a planned one (`afterMs`): when it is due.' }),
+    dueTs: timestamp.optional().meta({ description: 'When a planned message (`afterMs`) is due.' }),
     reason: z.string().optional(),
   })
   .meta({ id: 'Delivery' });
@@ -270,7 +276,7 @@ export type AlarmDelivery = z.infer<typeof Delivery>;
 
 export const ListedAlarm = AlarmView.safeExtend({
   deliveries: z.array(Delivery).meta({
-    description: 'Newest first; the newest 50. Kept as long as notifications are.',
+    description: 'Newest first, at most 50. Kept as long as notifications are.',
   }),
 }).meta({ id: 'Alarm' });
 export type ListedAlarm = z.infer<typeof ListedAlarm>;
@@ -299,7 +305,7 @@ const longestMs = 5 * 366 * 86_400_000;
 export const QuietBody = z
   .object({
     untilTs: z.int().meta({
-      description: 'Milliseconds since the Unix epoch; in the future, by five years at most.',
+      description: 'Milliseconds since the Unix epoch, in the future, at most five years ahead.',
       example: 1893456000000,
     }),
     reason: Text.max(200).optional(),

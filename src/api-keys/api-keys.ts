@@ -201,18 +201,18 @@ const Scopes = z
 export const NewKey = z.object({
   name: z.string().min(1).max(200),
   scopes: Scopes,
-  labels: z
-    .array(z.string().min(1).max(64))
-    .max(20)
-    .default([])
-    .meta({ description: 'Only devices with one of these labels; empty: all of the account.' }),
-  expiresTs: timestamp.optional().meta({ description: 'Until then; absent: until it is revoked.' }),
+  labels: z.array(z.string().min(1).max(64)).max(20).default([]).meta({
+    description: 'Only devices with one of these labels. Empty: all devices of the account.',
+  }),
+  expiresTs: timestamp
+    .optional()
+    .meta({ description: 'The key expires at this time. Absent: valid until it is revoked.' }),
 });
 export type NewKey = z.infer<typeof NewKey>;
 
 export const MadeKey = z.object({
   keyId: z.guid(),
-  key: z.string().meta({ description: 'Told this once. Sent as a bearer token.' }),
+  key: z.string().meta({ description: 'Returned only once. Send it as a bearer token.' }),
   timestamp,
 });
 export type MadeKey = z.infer<typeof MadeKey>;
@@ -225,7 +225,7 @@ const Key = z
     labels: z.array(z.string()),
     createdTs: timestamp,
     expiresTs: timestamp.nullable(),
-    lastUsedTs: timestamp.nullable().meta({ description: 'To the minute; null: never.' }),
+    lastUsedTs: timestamp.nullable().meta({ description: 'Accurate to a minute; null: never.' }),
   })
   .meta({ id: 'ApiKey' });
 export type Key = z.infer<typeof Key>;

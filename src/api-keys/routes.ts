@@ -34,10 +34,10 @@ export function keyRoutes({ db, limitsOf, onRevoked }: KeyRouteDeps): Route[] {
       name: 'makeApiKey',
       method: 'post',
       path: '/v2/accounts/keys',
-      summary: 'Make an API key',
+      summary: 'Create an API key',
       description:
-        'For a program: it opens what its scopes say, and neither the account itself, its sessions, keys ' +
-        'and contacts. The key is told this once; it is sent as a bearer token.',
+        'For programs. The key opens what its scopes name, but never the account itself, its ' +
+        'sessions, keys or contacts. The key is returned only once; send it as a bearer token.',
       tag,
       auth: 'account',
       takesKey: true,
@@ -88,7 +88,7 @@ export function keyRoutes({ db, limitsOf, onRevoked }: KeyRouteDeps): Route[] {
         const { accountId } = account;
         await revokeKey(db, accountId, keyId, doneBy(account, request));
         onRevoked({ accountId, sessionId: keyId });
-        return { timestamp: request.now(), message: 'The API key opens nothing any more.' };
+        return { timestamp: request.now(), message: 'The API key no longer opens anything.' };
       },
     }),
   ];
@@ -125,6 +125,6 @@ async function revokeKey(
 }
 
 function refusePast(expiresTs: number): DomainError {
-  const problems = [{ path: '/expiresTs', message: `${expiresTs} is past` }];
+  const problems = [{ path: '/expiresTs', message: `${expiresTs} is in the past` }];
   return new DomainError('invalid-input', 'The request is not valid.', { problems });
 }

@@ -279,7 +279,7 @@ export async function startLimiters({ config, log, releases }: Shared): Promise<
   const onError = (err: unknown) =>
     accountsLog.warn(
       { event: 'attempts.local', err },
-      'Redis does not answer: attempts to log in are counted by this process alone.',
+      'Redis does not answer; this process counts login attempts on its own.',
     );
   const onBack = () => tellOfRedis(accountsLog);
   const redis = await connectRedis({ url: config.redisUrl, onError, onBack });
@@ -367,7 +367,7 @@ export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Rout
     if (value !== null && value.length < advisedLength)
       log.warn(
         { event: 'secret.short', variable, advisedLength },
-        'A secret is short enough to be guessed: make one with "openssl rand -base64 48".',
+        'The secret is short enough to guess: generate one with "openssl rand -base64 48".',
       );
   const authenticator = createDeviceAuthenticator({
     db,
@@ -395,7 +395,7 @@ export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Rout
       if (reason === 'bridge-wrong-password')
         log.warn(
           { event: 'broker.bridge-refused', ...(address === undefined ? {} : { address }) },
-          'A client of the external broker called itself a bridge and showed a wrong password.',
+          'A client of the external broker claimed to be a bridge with a wrong password.',
         );
     },
   });

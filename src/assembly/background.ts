@@ -58,7 +58,7 @@ export function startJobs(shared: Shared, deps: JobDeps) {
     onError: (err) =>
       jobsLog.warn(
         { event: 'jobs.piece-failed', err },
-        'A job failed for some devices; it is tried again.',
+        'A job failed for some devices; it will be retried.',
       ),
   });
   releases.add('jobs', () => runner.close());
@@ -152,13 +152,13 @@ function startSending(
   const onError = (err: unknown) =>
     log.warn(
       { event: 'accounts.mail-failed', err },
-      'Mails to accounts could not be read or written; it is tried again.',
+      'E-mails to accounts could not be read or written; the service will try again.',
     );
   const undelivered = createUndeliveredLog(
     (fields) =>
       log.warn(
         { event: 'accounts.mail-undelivered', ...fields },
-        'Mails to accounts could not be delivered.',
+        'E-mails to accounts could not be delivered.',
       ),
     clock,
   );
@@ -200,7 +200,7 @@ export function startRefusals({ db, clock, log, releases }: Shared): RefusalLog 
       .child({ component: 'audit' })
       .warn(
         { event: 'audit.unwritten', err },
-        'Refused logins could not be written to the audit trail; it is tried again.',
+        'Refused logins could not be written to the audit trail; the service will try again.',
       );
   const refusals = startRefusalLog({ db, clock, onError });
   releases.add('refused logins', () => refusals.close());
@@ -245,7 +245,9 @@ export async function startHistoryCare(
   const { log, db, bus, believed, monotonicClock, releases } = shared;
   const uncompressed = new Gauge({
     name: 'history_uncompressed_chunks',
-    help: 'Chunks that TimescaleDB should have compressed more than a day ago, by table; absent: none.',
+    help:
+      'Chunks that TimescaleDB should have compressed more than a day ago, by table; absent if ' +
+      'there are none.',
     labelNames: ['relation'],
     registers: [shared.metrics.registry],
   });
@@ -253,7 +255,7 @@ export async function startHistoryCare(
   const onError = (err: unknown) =>
     historyLog.warn(
       { event: 'history.upkeep-failed', err },
-      'The upkeep of the history failed; it is tried again in an hour.',
+      'The upkeep of the history failed; the service will try again in an hour.',
     );
   const onFailedJobs = (jobs: FailedJob[]) => {
     uncompressed.reset();
@@ -261,13 +263,14 @@ export async function startHistoryCare(
     if (jobs.length > 0)
       historyLog.warn(
         { event: 'history.jobs-failed', jobs },
-        'Parts of the history should have been compressed for more than a day, and are not.',
+        'Parts of the history should have been compressed more than a day ago, but are not.',
       );
   };
   const onClearingError = (err: unknown) =>
     historyLog.warn(
       { event: 'history.purge-failed', err },
-      'What belonged to a removed device or account could not be deleted; it is tried again within a minute.',
+      'Data of a removed device or account could not be deleted; the service will try again ' +
+        'within a minute.',
     );
   const clearing = createClearing({
     db,
@@ -299,7 +302,7 @@ export async function startHistoryCare(
   const onDoubt = () =>
     historyLog.warn(
       { event: 'history.upkeep-waits' },
-      'Nothing that is past its time is deleted: the clock is in doubt. `npm run clock` says more.',
+      'Expired data is not deleted, because the clock is in doubt. `npm run clock` shows details.',
     );
   releases.add(
     'upkeep of the history',
@@ -318,7 +321,7 @@ export async function startHistoryCare(
 }
 
 const said = [
-  { level: 'near', event: 'quotas.near', text: 'Accounts use 80 % and more of a quota.' },
+  { level: 'near', event: 'quotas.near', text: 'Accounts have used 80 % or more of a quota.' },
   { level: 'used-up', event: 'quotas.used-up', text: 'Accounts have used up a quota.' },
 ] as const;
 
@@ -346,7 +349,7 @@ export function startQuotaWatchOf(shared: Shared): void {
     onError: (err) =>
       log.warn(
         { event: 'quotas.unlooked', err },
-        'Which quotas near their end could not be looked up; it is tried again in a minute.',
+        'The service could not check which quotas are almost used up; it will try again in a minute.',
       ),
   });
   releases.add('quotas that near their end', () => watch.close());

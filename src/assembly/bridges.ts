@@ -107,7 +107,8 @@ function startStatus(side: BridgeSideDeps, broker: BrokerAddress) {
     onError: (err) =>
       log.warn(
         { event: 'bridge.report-failed', err, connector: connectorName },
-        'The state of the bridge could not be written for other processes; it is tried again.',
+        'The state of the bridge could not be written for other processes; the service will ' +
+          'try again.',
       ),
   });
   observeBridge({ connector: connectorName, read: status.read });
@@ -136,7 +137,7 @@ function leaseFor(name: string, side: Pick<BridgeSideDeps, 'settings' | 'shared'
       onError: (err) =>
         log.warn(
           { event: 'bridge.lease-unknown', err, broker },
-          'The lease of the broker could not be read from the database.',
+          "The broker's lease could not be read from the database.",
         ),
     });
 }

@@ -143,7 +143,7 @@ export function startLoginWatchOf({ db, clock, log, releases }: Shared): LoginWa
       .child({ component: 'devices' })
       .warn(
         { event: 'logins.unwritten', err },
-        'Refused logins of devices could not be written; it is tried again.',
+        'Refused logins of devices could not be written; the service will try again.',
       );
   const { refused, letIn, close } = startLoginWatch({ db, clock, onError });
   releases.add('refused logins of devices', close);
@@ -191,7 +191,7 @@ export async function startPresenceOf(
   const onError = (err: unknown) =>
     devicesLog.warn(
       { event: 'presence.unwritten', err },
-      'The connected devices could not be stored; it is tried again.',
+      'The list of connected devices could not be stored; the service will try again.',
     );
   const tell = (accounts: PresenceNotice[]) => bus.publish('presence', { accounts });
   const presence = await startPresence({ db, connectorId, clock, tell, onError });

@@ -107,7 +107,7 @@ export async function startListeningOf(shared: Shared): Promise<ListeningWatch> 
     onError: (err) =>
       log.warn(
         { event: 'listening.unwritten', err },
-        'When connectors listened could not be stored; it is tried again.',
+        'The times at which connectors listened could not be stored; the service will try again.',
       ),
   });
   releases.add('listening', () => listening.close());
@@ -172,7 +172,7 @@ function watchExpiry(
 ): void {
   new Gauge({
     name: 'mqtt_certificate_expires_timestamp_seconds',
-    help: 'When the certificate of MQTT over TLS ends, in seconds since 1970.',
+    help: 'When the certificate of MQTT over TLS expires, in seconds since 1970.',
     labelNames: ['protocol'],
     registers: [metrics.registry],
     collect() {
@@ -186,10 +186,10 @@ function watchExpiry(
     const leftMs = (expiresTs() ?? Infinity) - clock();
     if (leftMs > soonMs) return;
     const days = Math.floor(Math.abs(leftMs) / dayMs);
-    const when = leftMs < 0 ? `ended ${days} days ago` : `ends in ${days} days`;
+    const when = leftMs < 0 ? `expired ${days} days ago` : `expires in ${days} days`;
     told.warn(
       { event: 'certificate.ends' },
-      `The certificate of MQTT over TLS ${when}: devices refuse it then.`,
+      `The certificate of MQTT over TLS ${when}; devices refuse an expired certificate.`,
     );
   };
   releases.add('certificate', startEvery(dayMs, check));
@@ -243,7 +243,7 @@ export async function startConnectorHttp(
     places: shared.places,
     routes: probeRoutes(readiness),
     authenticate: async () => {
-      throw new DomainError('unauthenticated', 'There is nothing to log in to.');
+      throw new DomainError('unauthenticated', 'This connector has no login.');
     },
     ...takes,
     log: log.child({ component: 'http' }),

@@ -96,7 +96,7 @@ function checkStalled({ stalledMs, failure }: Pick<Ingest, 'stalledMs' | 'failur
     const waitMs = stalledMs();
     if (waitMs < longestWaitMs) return null;
     const text =
-      'Messages of devices wait, and none of their transactions has been committed meanwhile.';
+      'Messages of devices are waiting, but none of their transactions has been committed.';
     return { reason: 'messages-wait', text, details: { waitMs: Math.round(waitMs) } };
   };
 }
@@ -170,7 +170,7 @@ export async function startActivityOf(
   const onError = (err: unknown) =>
     quotasLog.warn(
       { event: 'quotas.unwritten', err },
-      'The usage of accounts could not be stored; it is tried again.',
+      'The usage of accounts could not be stored; the service will try again.',
     );
   const activity = await startActivity({ db, limitsOf, clock, runUuid, onError });
   releases.add('use of quotas', () => activity.close());
@@ -193,7 +193,7 @@ export async function startHoldsOf(
   const onError = (err: unknown) =>
     quotasLog.warn(
       { event: 'quotas.unestimated', err },
-      'The storage of accounts could not be estimated; it is tried again.',
+      'The storage used by accounts could not be estimated; the service will try again.',
     );
   const storage = await startStorageWatch({ db, limitsOf, retention, onError });
   releases.add('estimates of storage', () => storage.close());
@@ -214,8 +214,8 @@ const maxTopicLength = 1_024;
 
 function storageFull(topic: string, arrivedTs: number): Uplink {
   const message =
-    "The account's quota storedBytes is used up: what its devices send has to wait, unacknowledged, " +
-    'until there is room. This is said once a day.';
+    "The account's quota storedBytes is used up: its devices' messages wait, unacknowledged, " +
+    'until there is room. Reported once a day.';
   const rejections = [{ reason: 'quota-exceeded' as const, message }];
   return {
     topic: topic.slice(0, maxTopicLength),

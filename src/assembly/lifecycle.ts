@@ -71,9 +71,9 @@ export async function runStep({ name, run }: Step, shareMs: number, log: Log): P
     if (err instanceof StepCut)
       log.warn(
         { event: 'stop.step-cut', step: name, shareMs: err.shareMs },
-        'A step of stopping took longer than its share and was left.',
+        'A shutdown step took longer than its share of time and was skipped.',
       );
-    else log.error({ event: 'stop.step-failed', step: name, err }, 'A step of stopping failed.');
+    else log.error({ event: 'stop.step-failed', step: name, err }, 'A shutdown step failed.');
     return [name];
   }
 }
@@ -99,7 +99,7 @@ export class StepCut extends Error {
   readonly shareMs: number;
 
   constructor(shareMs: number) {
-    super(`A step of stopping took longer than its ${Math.round(shareMs)} ms.`);
+    super(`A shutdown step took longer than its ${Math.round(shareMs)} ms.`);
     this.name = 'StepCut';
     this.shareMs = Math.round(shareMs);
   }
@@ -186,7 +186,10 @@ export function startHealthWatch(deps: HealthWatchDeps): HealthWatch {
     const before = found.get(what);
     if (trouble === null) {
       if (before)
-        log.info({ event: 'health.restored', what, reason: before.reason }, `${what}: well again.`);
+        log.info(
+          { event: 'health.restored', what, reason: before.reason },
+          `${what}: working again.`,
+        );
       found.delete(what);
       return;
     }
@@ -199,7 +202,7 @@ export function startHealthWatch(deps: HealthWatchDeps): HealthWatch {
 
   new Gauge({
     name: 'service_degraded',
-    help: 'Whether something does not work, by what and why; absent: it works.',
+    help: 'What is not working, and why; absent if all is well.',
     labelNames: ['what', 'reason'],
     registers: [registry],
     collect() {
@@ -222,16 +225,18 @@ export function startHealthWatch(deps: HealthWatchDeps): HealthWatch {
 }
 
 export const diskFullText =
-  'The disk of the database is full: nothing of devices is stored or acknowledged until there is room.';
+  "The database's disk is full: nothing from devices is stored or acknowledged until there is room.";
 
 /** In words of their own: none of these is a database that is away. */
 const writeTexts: Record<WriteTrouble['reason'], string> = {
   'standby-away':
-    'Commits wait for a synchronous standby that is not there: nothing can be acknowledged until it is, or until synchronous_standby_names no longer asks for it.',
+    'Commits wait for a synchronous standby that is not there: nothing can be acknowledged ' +
+    'until it is back or synchronous_standby_names no longer requires it.',
   'read-only':
     'The database is read-only: DATABASE_URL leads to a standby, or the role may only read.',
-  locked: 'A session holds a lock on a table that every message needs; `blockers` names it.',
-  slow: 'A commit has not returned for seconds, although the database answers.',
+  locked:
+    'A session holds a lock on a table that every message needs; `blockers` names the session.',
+  slow: 'A commit has been pending for seconds, although the database answers.',
   'disk-full': diskFullText,
   refused: 'The database refuses to commit.',
 };

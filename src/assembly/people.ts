@@ -196,7 +196,7 @@ export function listContactRoutes(shared: Shared): Route[] {
 
 /** For a process without devices: nothing fires there, alarms only close. */
 const noFirings: Telling['tell'] = async () => {
-  throw new Error('Nobody is told of firings in this process.');
+  throw new Error('This process does not notify anybody of firings.');
 };
 
 function rulesOf({ config }: Shared): DecideDeps['rules'] {
@@ -242,7 +242,7 @@ export function startAlarms(
     onError: (err) =>
       alarmsLog.warn(
         { event: 'alarms.untimed', err },
-        'Alarms that are due could not be announced; it is tried again.',
+        'Due alarms could not be announced; the service will try again.',
       ),
   });
   releases.add('timer of alarms', () => timer.close());

@@ -42,7 +42,7 @@ export function startMemory(deps: MemoryDeps): Memory {
   const intakes = new Set<(isShort: boolean) => void>();
   const gauge = new Gauge({
     name: 'memory_short',
-    help: 'Whether memory is short: 1 while uploads and requests are told to come later.',
+    help: 'Whether memory is short: 1 while uploads and requests are asked to come back later.',
     registers: [registry],
   });
   const pressure = startPressure({
@@ -52,7 +52,7 @@ export function startMemory(deps: MemoryDeps): Memory {
     onChange(isShort, use) {
       gauge.set(isShort ? 1 : 0);
       if (isShort) log.warn({ event: 'memory.short', ...use }, 'Memory is short.');
-      else log.info({ event: 'memory.enough', ...use }, 'There is enough memory again.');
+      else log.info({ event: 'memory.enough', ...use }, 'Enough memory is free again.');
       for (const pause of intakes) pause(isShort);
     },
   });
@@ -114,7 +114,9 @@ export function startPlaces({ config, log, registry, monotonicClock }: PlacesDep
   if (openFiles < 2 * ownFiles)
     log.warn(
       { event: 'connections.few', openFiles, connections: most },
-      `This process may open ${openFiles} files (ulimit -n): it takes ${most} connections, and a burst of webhooks can leave the database without. Allow at least ${2 * ownFiles}.`,
+      `This process may open only ${openFiles} files (ulimit -n). It accepts ${most} ` +
+        'connections, so a burst of webhooks can leave the database without any. Allow at least ' +
+        `${2 * ownFiles}.`,
     );
   const places = new ConnectionPlaces({
     most,
@@ -124,7 +126,7 @@ export function startPlaces({ config, log, registry, monotonicClock }: PlacesDep
   });
   new Gauge({
     name: 'connections_open',
-    help: 'Connections of clients that are open, by who listens.',
+    help: 'Open client connections, by listener.',
     labelNames: ['listener'],
     registers: [registry],
     collect() {
@@ -141,7 +143,7 @@ type Full = { closed: number; refused: number; sinceMs: number };
 function tellOfFull({ log, registry, monotonicClock }: Omit<PlacesDeps, 'config'>) {
   const counter = new Counter({
     name: 'connections_made_way_total',
-    help: 'Connections that were closed for others as there was no place left, or refused, by who listens.',
+    help: 'Connections closed to make room for others, or refused, by listener.',
     labelNames: ['listener', 'outcome'],
     registers: [registry],
   });
@@ -157,7 +159,8 @@ function tellOfFull({ log, registry, monotonicClock }: Omit<PlacesDeps, 'config'
     told[listener] = { closed: 0, refused: 0, sinceMs: nowMs };
     log.warn(
       { event: 'connections.full', listener, closed, refused },
-      'No place was left for a new connection: idle ones of the address that has most were closed, or the new one was refused.',
+      'No room for a new connection: idle connections of the address that has most were ' +
+        'closed, or the new one was refused.',
     );
   };
 }

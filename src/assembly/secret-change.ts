@@ -33,12 +33,12 @@ export function startSecretChangeOf(shared: Shared): void {
     if (left === 0)
       log.info(
         { event: 'secret.devices-moved' },
-        'Every device has a token of the new secret: SECRET_PREVIOUS can be left out.',
+        'Every device has a token of the new secret: SECRET_PREVIOUS can be removed.',
       );
     else
       log.info(
         { event: 'secret.devices-left', devices: left },
-        'Devices still have a token of the secret before: SECRET_PREVIOUS is needed.',
+        'Some devices still have a token of the previous secret: SECRET_PREVIOUS is still needed.',
       );
   }
 
@@ -53,7 +53,8 @@ export function startSecretChangeOf(shared: Shared): void {
     } catch (err) {
       log.warn(
         { event: 'secret.uncounted', err },
-        'The devices with a token of the secret before could not be counted; it is tried again in a minute.',
+        'The devices with a token of the previous secret could not be counted; the service ' +
+          'will try again in a minute.',
       );
     }
   }

@@ -157,7 +157,7 @@ function startHealth(
 ): HealthWatch {
   new Gauge({
     name: 'database_last_commit_timestamp_seconds',
-    help: 'When a transaction of this process was committed last; 0: none was.',
+    help: 'When this process last committed a transaction; 0: it has not yet.',
     registers: [registry],
     collect() {
       this.set((storage.lastCommitTs() ?? 0) / 1_000);
@@ -178,7 +178,7 @@ export async function checkRedisOf({ redisUrl: url }: Config, log: ServiceLog): 
   const onAway = (why: string) =>
     log
       .child({ component: 'redis' })
-      .warn({ event: 'redis.away', why }, 'Redis is away: starting without it.');
+      .warn({ event: 'redis.away', why }, 'Redis is unreachable; starting without it.');
   if (url !== null) await checkRedis({ url, onAway });
 }
 
@@ -216,7 +216,8 @@ async function startDisabled(
 }
 
 /** To the log of whoever could not reach it. */
-export const tellOfRedis = (log: Log) => log.info({ event: 'redis.back' }, 'Redis answers again.');
+export const tellOfRedis = (log: Log) =>
+  log.info({ event: 'redis.back' }, 'Redis is reachable again.');
 
 async function startBus(
   { redisUrl, role }: Config,
@@ -225,19 +226,21 @@ async function startBus(
 ): Promise<Bus> {
   const log = serviceLog.child({ component: 'bus' });
   const onListenerError = (err: unknown, channel: string) =>
-    log.error({ event: 'bus.listener-failed', err, channel }, 'A listener of the bus failed.');
+    log.error({ event: 'bus.listener-failed', err, channel }, 'A bus listener failed.');
   if (redisUrl === null) {
     if (role.name !== 'all')
       log.warn(
         { event: 'bus.alone' },
-        'REDIS_URL is not set: this part and the others tell each other nothing, and streams and what is sent to devices wait or are missed. Give all parts the same.',
+        'REDIS_URL is not set: this process and the others cannot notify each other, so ' +
+          'streams and messages to devices are delayed or missed. Give all processes the same ' +
+          'REDIS_URL.',
       );
     return createLocalBus({ onListenerError });
   }
   const onError = (err: unknown) =>
     log.warn(
       { event: 'bus.degraded', err },
-      'Redis does not answer: other processes are told nothing meanwhile.',
+      'Redis does not answer; other processes are not notified until it does.',
     );
   const onBack = () => tellOfRedis(log);
   return startRedisBus({ url: redisUrl, monotonicClock: nowMs, onListenerError, onError, onBack });

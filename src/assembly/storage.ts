@@ -65,12 +65,12 @@ export async function openStorage(
 ): Promise<OpenStorage> {
   const log = serviceLog.child({ component: 'database' });
   const storage = await migrate(connectionString, { log });
-  log.info({ event: 'database.storage' }, `The history is kept in ${describeStorage(storage)}.`);
+  log.info({ event: 'database.storage' }, `The history is stored in ${describeStorage(storage)}.`);
 
   const onIdleError = (err: unknown) =>
     log.warn(
       { event: 'database.connection-lost', err },
-      'A database connection was lost; another one is opened when it is needed.',
+      'A database connection was lost; another one is opened when needed.',
     );
   const { connectTimeoutMs, statementTimeoutMs } = config.database;
   let watch: SchemaWatch | undefined;
@@ -155,7 +155,7 @@ export async function startKeptHistory(deps: KeptDeps): Promise<KeptHistory> {
       .child({ component: 'history' })
       .warn(
         { event: 'history.retention-unread', err },
-        'How long the history is kept could not be read; the last known time is used.',
+        'The retention time of the history could not be read; the last known one is used.',
       );
   const read = async () => (days = inForce(await listRetention(db), config.retention));
   const settle = async () => {
@@ -183,7 +183,8 @@ function sayRetention({ db, log }: Pick<KeptDeps, 'db' | 'log'>) {
       if (change.kind === 'taken-back') {
         historyLog.info(
           { event: 'history.retention-kept', what, days: change.days },
-          `The retention of ${what} stays: ${toDays} days were announced, and ${change.days} are configured here.`,
+          `The retention of ${what} does not change: ${toDays} days were announced, but ` +
+            `${change.days} are configured here.`,
         );
         continue;
       }
@@ -194,13 +195,13 @@ function sayRetention({ db, log }: Pick<KeptDeps, 'db' | 'log'>) {
       if (change.kind === 'shortened') {
         historyLog.warn(
           { event: 'history.retention-shortened', ...change, ...loss },
-          `The retention of ${what} is ${toDays} days from now on, and was ${from}: ${gone} are deleted.`,
+          `The retention of ${what} is now ${toDays} days, previously ${from}: ${gone} are being deleted.`,
         );
         continue;
       }
       historyLog.warn(
         { event: 'history.retention-shortens', ...change, ...loss },
-        `The configuration keeps ${what} for ${toDays} days, and ${from} is in force: ${gone} will be deleted a day after this was first said. To keep them, set the retention back in all processes before.`,
+        `The configuration keeps ${what} for ${toDays} days, but ${from} is in force: ${gone} will be deleted a day after this warning first appeared. To keep them, restore the old retention in all processes before then.`,
       );
     }
   };
@@ -222,15 +223,15 @@ type ClockDeps = {
 };
 
 const doubtWords = {
-  start: 'It is before the time that was last believed, or more than two days beyond it.',
-  leap: 'It was set, or another server took over, whose clock differs.',
-  shared: 'Another process found it so.',
+  start: 'The clock is behind the last believed time, or more than two days ahead of it.',
+  leap: 'The clock was set, or another server with a different clock took over.',
+  shared: 'Another process found the clock in doubt.',
 };
 
 const beliefWords = {
   back: 'It is where it should be again.',
-  steady: 'It has gone on for an hour without being set.',
-  shared: 'Another process, or the operator, says that it is right.',
+  steady: 'The clock has run for an hour without being set.',
+  shared: 'Another process or the operator confirmed the clock.',
 };
 
 /** All processes go by the database's clock. Whether it may be believed is logged, and a metric. */
@@ -251,12 +252,13 @@ export async function startClock({
           reason: change.reason,
           aheadSeconds: Math.round(change.aheadMs / 1_000),
         },
-        `The database's clock is in doubt: nothing is deleted by it. ${doubtWords[change.reason]} If it is right, say so: npm run clock -- believe.`,
+        "The database's clock is in doubt: the service deletes nothing by it. " +
+          `${doubtWords[change.reason]} If the clock is right, run: npm run clock -- believe.`,
       );
     else
       clockLog.info(
         { event: 'clock.believed', reason: change.reason },
-        `The database's clock is believed again. ${beliefWords[change.reason]}`,
+        `The database's clock is trusted again. ${beliefWords[change.reason]}`,
       );
   };
   const clock = await startServiceClock({
@@ -270,19 +272,19 @@ export async function startClock({
       if (Object.keys(rows).length > 0)
         clockLog.info(
           { event: 'clock.brought-back', rows },
-          'What the clock wrote while it was ahead was brought back to the present: nothing waits for it.',
+          'Times written while the clock was ahead were corrected, so nothing waits for them.',
         );
     },
     onError: (err) =>
       clockLog.warn(
         { event: 'clock.unread', err },
-        'The time of the database could not be read; the last known difference is used.',
+        "The database's time could not be read; the last known difference is used.",
       ),
     onMoved: (byMs) => {
       for (const forget of listeners) forget();
       clockLog.warn(
         { event: 'clock.moved', byMs },
-        "The database's clock was set: the service's time jumps.",
+        "The database's clock was set; the service's time jumps with it.",
       );
     },
   });
@@ -299,7 +301,7 @@ export async function startClock({
 function observe(registry: Registry, { believedTs, doubtSpanMs }: BelievedTime): void {
   new Gauge({
     name: 'clock_in_doubt',
-    help: "1 while the service's clock is in doubt and nothing is deleted by it, else 0.",
+    help: "1 while the service's clock is in doubt and nothing is deleted by it, otherwise 0.",
     registers: [registry],
     collect() {
       this.set(believedTs() === null ? 1 : 0);

@@ -69,7 +69,7 @@ export function createStreams(
     onError: (err) =>
       log.warn(
         { event: 'streams.position-unread', err },
-        'Committed events could not be read: streams that resume repeat more of them.',
+        'Committed events could not be read; streams that resume will repeat more of them.',
       ),
   });
   const routes = streamsRoutes({
@@ -194,8 +194,9 @@ function checkSessions(store: SessionStore): HealthCheck {
         if (reason === null) return 'unknown';
         const text =
           reason === 'read-only'
-            ? 'Redis is a replica that only reads: nobody can log in or go on, until REDIS_URL leads to the primary.'
-            : 'Redis refuses to write: nobody can log in or go on.';
+            ? 'Redis is a read-only replica: nobody can log in or stay logged in until REDIS_URL ' +
+              'leads to the primary.'
+            : 'Redis refuses writes: nobody can log in or stay logged in.';
         return { reason, text, details: { err } };
       },
     );
@@ -210,7 +211,7 @@ async function startSessionStore({
 }: Shared): Promise<SessionStore> {
   const sessionLog = log.child({ component: 'sessions' });
   const onError = (err: unknown) =>
-    sessionLog.warn({ event: 'sessions.degraded', err }, 'The store of sessions does not answer.');
+    sessionLog.warn({ event: 'sessions.degraded', err }, 'The session store does not answer.');
   const onBack = () => tellOfRedis(sessionLog);
   const store =
     config.redisUrl === null
@@ -225,7 +226,7 @@ function startKeys({ log, db, clock, disabled }: Shared) {
   const onError = (err: unknown) =>
     keysLog.warn(
       { event: 'keys.use-unwritten', err },
-      'The last use of an API key could not be stored.',
+      'The time at which an API key was last used could not be stored.',
     );
   return createKeyAuthentication({ db, clock, isDisabled: disabled.has, onError });
 }

@@ -237,21 +237,27 @@ export type AuditActor = z.infer<typeof AuditActor>;
 export const AuditEntry = z
   .object({
     auditId: z.string(),
-    timestamp: timestamp.meta({ description: 'When it happened; of several, the first.' }),
+    timestamp: timestamp.meta({
+      description: 'When it happened. If the entry stands for several, the time of the first.',
+    }),
     kind: AuditKind,
     by: AuditActor.meta({
       description:
-        'operator: at the command line. service: a rule of its own, such as the quota of sessions. ' +
-        'nobody: who did it was not logged in.',
+        'operator: at the command line. service: a rule of the service, such as the session ' +
+        'quota. nobody: the caller was not logged in.',
     }),
-    sessionId: z.guid().optional().meta({ description: 'The session that did it, or that began.' }),
-    keyId: z.guid().optional().meta({ description: 'The API key that did it.' }),
+    sessionId: z
+      .guid()
+      .optional()
+      .meta({ description: 'The session that caused it, or that began.' }),
+    keyId: z.guid().optional().meta({ description: 'The API key that caused it.' }),
     address: z
       .string()
       .optional()
       .meta({ description: "The client's; absent where there is none." }),
     count: z.int().optional().meta({
-      description: 'So many within an hour from this address; `lastTs` is the last of them.',
+      description:
+        'How many happened within an hour from this address; `lastTs` is the time of the last.',
     }),
     lastTs: timestamp.optional(),
     details: z.record(z.string(), z.union([z.string(), z.number(), z.array(z.string())])),
@@ -274,7 +280,7 @@ export const AuditQuery = z.object({
         for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key);
         Object.assign(jsonSchema, {
           type: 'string',
-          description: 'Only these: login,login-refused',
+          description: 'Only these kinds: login,login-refused',
         });
       },
     }),
@@ -297,12 +303,12 @@ export function auditRoutes({ db }: { db: Sql }): Route[] {
       path: '/v2/accounts/audit',
       summary: 'Get the security audit trail',
       description:
-        'Logins and refused ones, sessions that were ended, passwords, settings, devices and their ' +
-        'tokens, and what the operator did. Newest first; a Link header names the next page.',
+        'Logins and refused logins, ended sessions, passwords, settings, devices and their ' +
+        "tokens, and the operator's actions. Newest first. A Link header names the next page.",
       tag: 'Accounts',
       auth: 'account',
       errors: [],
-      responseHeaders: { Link: 'The next page: `<…>; rel="next"`; absent on the last.' },
+      responseHeaders: { Link: 'The next page: `<…>; rel="next"`. Absent on the last page.' },
       query: AuditQuery,
       response: AuditResponse,
       handler: async ({ account, query, request }) => {

@@ -252,8 +252,12 @@ export function createSecretCheck(deps: SecretCheckDeps): CheckSecret {
     if (guessed === 'right') return;
     deps.onRefused(guessed === 'wrong' ? 'wrong-secret' : 'throttled');
     if (guessed === 'wrong')
-      throw new DomainError('unauthenticated', 'The secret of the broker is needed.');
-    throw new DomainError('too-many-requests', 'Too many wrong secrets: wait a while.', guessed);
+      throw new DomainError('unauthenticated', "The broker's secret is required.");
+    throw new DomainError(
+      'too-many-requests',
+      'Too many wrong secrets: wait before trying again.',
+      guessed,
+    );
   };
 }
 

@@ -108,13 +108,13 @@ const sevenDays = { ms: 7 * 24 * 60 * 60_000, words: '7 days' };
  */
 export const alarmMembers = {
   alarm: z.boolean().optional().meta({
-    description: 'True: firings are kept as an alarm. False: people are told each time.',
+    description: 'True: firings are kept as an alarm. False: people are notified of each one.',
   }),
   keepMs: duration({ ms: 0, words: '0 s' }, sevenDays).optional().meta({
-    description: 'How much longer the alarm stays open, in ms.',
+    description: 'How much longer the alarm stays open after its condition ends, in ms.',
   }),
   repeatMs: duration(oneMinute).optional().meta({
-    description: 'People are told again so long after the last time, in ms.',
+    description: 'How long after the last notification people are notified again, in ms.',
   }),
 };
 

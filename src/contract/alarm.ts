@@ -8,7 +8,7 @@ const ts = z.int().meta({ description: 'Milliseconds since the Unix epoch.' });
 
 export const AlarmState = z.enum(['open', 'acknowledged', 'closed']).meta({
   id: 'AlarmState',
-  description: 'Exactly one of the three; one that is snoozed is `open`.',
+  description: 'Always one of the three. A snoozed alarm is `open`.',
 });
 export type AlarmState = z.infer<typeof AlarmState>;
 
@@ -18,9 +18,10 @@ export const Closing = z
   .meta({
     id: 'AlarmClosing',
     description:
-      'cleared: a cause disagreed. left-state: the device left the state that it lasted with. profile: ' +
-      'another one, or another engine. configuration: a sense of its event is gone. expired: no further ' +
-      'report of the device. person: somebody closed it.',
+      'cleared: a cause no longer agreed. left-state: the device left the state that the alarm ' +
+      'depends on. profile: another profile or another engine. configuration: a sense of its ' +
+      'event was removed. expired: the device did not report it again. person: somebody closed ' +
+      'it.',
   });
 export type Closing = z.infer<typeof Closing>;
 
@@ -28,8 +29,9 @@ export type Closing = z.infer<typeof Closing>;
 export const AlarmTold = z.enum(['none', 'queued', 'told', 'withdrawn']).meta({
   id: 'AlarmTold',
   description:
-    'queued: messages are on their way. told: one was delivered. withdrawn: taken back, because none ' +
-    'could be delivered or by a snooze; it is told again.',
+    'queued: messages are on their way. told: at least one was delivered. withdrawn: taken ' +
+    'back because none could be delivered, or because of a snooze; people will be notified ' +
+    'again.',
 });
 export type AlarmTold = z.infer<typeof AlarmTold>;
 
@@ -47,7 +49,7 @@ const Quiet = z
   .object({
     untilTs: ts,
     reason: z.string().nullable(),
-    by: z.string().meta({ description: 'The session that asked for it.' }),
+    by: z.string().meta({ description: 'The session that requested it.' }),
   })
   .meta({ id: 'Quiet' });
 
@@ -57,7 +59,7 @@ export const AlarmView = z
     alarmId: z.int(),
     deviceAuthUuid: z.guid(),
     deviceName: z.string(),
-    pId: z.string().meta({ description: 'The profile whose event it is.' }),
+    pId: z.string().meta({ description: 'The profile that the event belongs to.' }),
     puId: z.int(),
     purposeName: z.string(),
     stId: z.int(),
@@ -69,19 +71,23 @@ export const AlarmView = z
     lastFiringTs: ts.meta({ description: 'Time of the newest firing, ms.' }),
     firings: z.int(),
     values: z.array(Value).meta({
-      description: 'The newest value of each of its senses; on streams those of its newest firing.',
+      description:
+        'The newest value of each of its senses. On streams: the values of its newest firing.',
     }),
     told: AlarmTold,
     notNotified: NotNotified.nullable().meta({
       description: 'Why the last attempt to tell of it told nobody; null where somebody was told.',
     }),
-    announcedTs: ts.nullable().meta({ description: 'Since when it counts as told, ms.' }),
+    announcedTs: ts.nullable().meta({ description: 'Since when people count as notified, ms.' }),
     acknowledgedTs: ts.nullable(),
     acknowledgedBy: z.string().nullable().meta({ description: 'The session that did it.' }),
-    snoozed: Quiet.nullable().meta({ description: 'Its event is: this alarm and later ones.' }),
-    muted: Quiet.nullable().meta({ description: 'Its device is: all events.' }),
+    snoozed: Quiet.nullable().meta({
+      description: 'Its event is snoozed: this alarm and later ones.',
+    }),
+    muted: Quiet.nullable().meta({ description: 'Its device is muted: all events.' }),
     endsTs: ts.nullable().meta({
-      description: 'What it stands for is over; it closes then, unless it fires again (`keepMs`).',
+      description:
+        'The condition no longer holds. The alarm closes at this time unless it fires again (`keepMs`).',
     }),
     closedTs: ts.nullable(),
     closedBy: Closing.nullable(),
@@ -110,11 +116,12 @@ export type AlarmChangeKind = z.infer<typeof AlarmChangeKind>;
 /** A change of an alarm, on event streams: the SSE event `alarm`. */
 export const AlarmChange = z
   .object({
-    timestamp: ts.meta({ description: 'When it changed, by the clock of the service, ms.' }),
+    timestamp: ts.meta({ description: "When it changed, by the service's clock, ms." }),
     change: AlarmChangeKind.meta({
       description:
-        'One message for each alarm that a transaction changed, with the first of these that applies. ' +
-        'removed: with its device. not-told: it was tried without a firing, and nobody was reached.',
+        'One message for each alarm that a transaction changed, with the first of these that ' +
+        'applies. removed: together with its device. not-told: a notification was attempted ' +
+        'outside a firing, and nobody was reached.',
     }),
     alarmId: z.int(),
     deviceAuthUuid: z.guid(),

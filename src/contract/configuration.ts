@@ -15,7 +15,7 @@ export const Sense = z
   })
   .refine(({ min, max }) => min === undefined || max === undefined || min <= max, {
     path: ['min'],
-    error: 'expected min not to be above max',
+    error: 'expected min to be at most max',
   })
   .meta({ id: 'Sense' });
 export type Sense = z.infer<typeof Sense>;
@@ -52,7 +52,7 @@ export const Configuration = z
         const path = ['module', m, 'senses', s, 'sId'];
         // Each costs more than the sense itself, and more are not read.
         if (seen.has(sId) && (problems += 1) <= maxRepeated)
-          context.addIssue({ code: 'custom', path, message: `${sId} is in use already` });
+          context.addIssue({ code: 'custom', path, message: `${sId} is already in use` });
         seen.add(sId);
       }
     }

@@ -50,7 +50,7 @@ export type SenseEvent = {
   /** When the measurement that fired it arrived, or its tick was due; ms. */
   arrivedTs?: number;
   notified?: boolean;
-  /** Why nobody was notified, where `notified` is false. */
+  /** Why nobody was notified, if `notified` is false. */
   notNotified?: NotNotified;
 };
 

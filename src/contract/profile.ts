@@ -33,22 +33,26 @@ export const profileTransitions: readonly Transition[] = [
     from: ['pending'],
     to: 'sent',
     when: 'the device acknowledged `down/profile`',
-    effects: 'none: the device goes on with what it runs',
+    effects: 'none: the device keeps running its current profile',
   },
   {
     happening: 'accepted',
     from: ['pending', 'sent', 'current'],
     to: 'current',
-    when: 'the device answers `current`; or one that never subscribed to `down/profile`, nor requested it, sends anything',
+    when:
+      'the device answers `current`; or, if it has never subscribed to `down/profile` or ' +
+      'requested a profile, it sends any message',
     effects:
-      "the one before is replaced, evidence is emptied, the device enters the first purpose's initial state; said again of the current one: only its engine changes",
+      'the previous profile is replaced, the evidence is cleared, and the device enters the ' +
+      "first purpose's initial state; if the profile is already current, only its engine " +
+      'changes',
   },
   {
     happening: 'rejected',
     from: ['pending', 'sent', 'current'],
     to: 'rejected',
     when: 'the device answers `rejected`',
-    effects: 'its text is kept; of the current one: nothing is evaluated any more',
+    effects: 'its text is kept; if it was current, nothing is evaluated any more',
   },
   {
     happening: 'superseded',
@@ -62,7 +66,7 @@ export const profileTransitions: readonly Transition[] = [
     from: ['current'],
     to: 'replaced',
     when: 'another profile becomes current',
-    effects: 'its evidence is gone; its events stay',
+    effects: 'its evidence is deleted; its events remain',
   },
 ];
 
@@ -103,8 +107,10 @@ export const ErrorDownlink = z.object({
   topic: z.string(),
   reason: z.string(),
   message: z.string(),
-  path: z.string().optional().meta({ description: 'A JSON Pointer into what was sent.' }),
-  more: z.int().optional().meta({ description: 'It stands for so many more of the same message.' }),
+  path: z.string().optional().meta({ description: 'A JSON Pointer into the request.' }),
+  more: z.int().optional().meta({
+    description: 'The number of further rejections of the same message that this entry stands for.',
+  }),
   ts: SentTs,
 });
 

@@ -46,9 +46,9 @@ function silenceProblems(threshold: Members, thresholds: Members, path: Path): S
 function besideSilence(member: string): string {
   const hint =
     member === 'forMs' || member === 'maxAgeMs'
-      ? 'noneForMs alone says how long'
-      : 'what is compared is another cause, or another event';
-  return `noneForMs waits until nothing is measured, so it has no ${member} beside it: ${hint}`;
+      ? 'noneForMs alone sets the duration'
+      : 'put the comparison into another cause or another event';
+  return `noneForMs waits for silence, so it cannot be combined with ${member}: ${hint}`;
 }
 
 function overProblems(
@@ -59,11 +59,11 @@ function overProblems(
   if (over === undefined) return [];
   const problems: StructuralProblem[] = [];
   if (isGiven(relative)) {
-    const message = 'over has no relative beside it: its stat "delta" compares the change';
+    const message = 'over cannot be combined with relative: its stat "delta" compares the change';
     problems.push({ path: [...path, 'threshold', 'relative'], message });
   }
   if (isInsideGeo !== undefined) {
-    const message = 'over is a statistic of numbers: a polygon needs a cause without it';
+    const message = 'over is a statistic of numbers: use a separate cause for the polygon';
     problems.push({ path: [...path, 'thresholds', 'isInsideGeo'], message });
   }
   return problems;
@@ -77,7 +77,7 @@ function agedProblems(
   if (maxAgeMs === undefined) return [];
   const problemOf = (value: unknown, at: Path): StructuralProblem[] => {
     if (typeof value !== 'number' || value <= maxAgedCount) return [];
-    const message = `beside maxAgeMs it is at most ${maxAgedCount}`;
+    const message = `with maxAgeMs it is at most ${maxAgedCount}`;
     return [{ path: [...path, ...at], message }];
   };
   return [
@@ -160,7 +160,7 @@ function duplicates<K extends string>(
     const first = firstWith.get(id);
     if (first === undefined) firstWith.set(id, index);
     if (first === undefined || typeof id !== 'number') return [];
-    const message = `${key} ${id} is taken by /${[...path, first].join('/')}`;
+    const message = `${key} ${id} is already used by /${[...path, first].join('/')}`;
     return [{ path: [...path, index, key], message }];
   });
 }
@@ -183,7 +183,7 @@ const BooleanOrText = z.union(
       .transform((text) => text === 'true')
       .pipe(z.boolean()),
   ],
-  'expected a boolean, or one as text: "true" or "false"',
+  'expected a boolean, or "true" or "false" as text',
 );
 
 /** Conditions on one measurement; those that are present must all agree. */
@@ -194,7 +194,7 @@ export const Thresholds = z
     isLt: z.number().optional(),
     isNotIn: z.array(z.number()).optional(),
     isAny: z.boolean().optional(),
-    isInsideGeo: z.array(Position).min(3, 'a polygon has at least 3 points').optional(),
+    isInsideGeo: z.array(Position).min(3, 'a polygon needs at least 3 points').optional(),
   })
   .meta({ id: 'Thresholds' });
 export type Thresholds = z.infer<typeof Thresholds>;
@@ -223,21 +223,23 @@ export const Cause = z
         relative: z.boolean().default(false),
         decimalAcc: integer(0, 20).optional(),
         forMs: duration(oneSecond).optional().meta({
-          description: 'It holds once its measurements agreed for so long, in ms.',
+          description: 'The cause holds once its measurements have agreed for this long, in ms.',
         }),
         noneForMs: duration(oneSecond).optional().meta({
           description:
-            'It holds once nothing was measured for so long, in ms. It has no thresholds.',
+            'The cause holds once nothing was measured for this long, in ms. It has no thresholds.',
         }),
         maxAgeMs: duration(oneSecond).optional().meta({
           description:
-            "Measurements that are older than so beside the event's newest do not count, in ms.",
+            "Measurements older than this, relative to the event's newest, do not count, in ms.",
         }),
         over: z
           .object({ ms: duration(oneMinute), stat: z.enum(['avg', 'sum', 'delta']) })
           .meta({ id: 'OverTime' })
           .optional()
-          .meta({ description: 'A statistic of the last `ms` is compared instead of one value.' }),
+          .meta({
+            description: 'Compares a statistic over the last `ms` instead of a single value.',
+          }),
       })
       .meta({ id: 'ThresholdRule' })
       .optional(),

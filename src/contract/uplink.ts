@@ -9,7 +9,7 @@ export const SentTs = z.int().min(0).meta({ description: 'Milliseconds since the
 export const SentMeasurement = z.object({
   sId: textOr('expected a sense, as in {"sId": "0x10", "val": 21.5}'),
   val: z.union([z.number(), Position], {
-    error: 'expected a finite number, or a position {lat, long} in degrees',
+    error: 'expected a finite number or a position {lat, long} in degrees',
   }),
   ts: SentTs.optional(),
 });
@@ -205,7 +205,7 @@ export type RejectionReason =
 
 /** Stands for what is wrong with a message beyond the rejections that are kept one by one. */
 export function countedOnly(more: number): Rejection {
-  const message = `And ${more} more of this message.`;
+  const message = `And ${more} more in this message.`;
   return { reason: 'more-of-message', message, more };
 }
 
@@ -213,7 +213,7 @@ export function countedOnly(more: number): Rejection {
 export function furtherOfMinute(more: number): Rejection {
   return {
     reason: 'more-of-minute',
-    message: 'Further ones of this minute are counted only.',
+    message: 'Further rejections in this minute are only counted.',
     more,
   };
 }

@@ -14,35 +14,35 @@ import { normalizePhoneNumber } from './values.ts';
 
 /** What to write instead, by the code of a warning; docs/warnings.md has an example of each. */
 const advice = {
-  'unknown-member': 'leave it out, or begin its name with x- if it is for yourself',
+  'unknown-member': 'remove it, or start its name with x- if it is for your own use',
   'unreachable-purpose':
-    'it never begins: lead to it with gotoPuId from another purpose, or leave it out',
+    'it can never become active: point gotoPuId of another purpose at it, or remove it',
   'unreachable-state':
-    'its events never fire: lead to it with gotoStId, make it the initStId, set isGlobal, or leave it out',
-  'event-without-causes': 'give it a cause, or leave it out',
-  'cause-without-thresholds': 'name a threshold; isAny: true is met by every value',
-  'position-and-number':
-    'leave either isInsideGeo or the thresholds of numbers out, or write two causes',
+    'its events never fire: point gotoStId at it, make it the initStId, set isGlobal, or remove it',
+  'event-without-causes': 'give it a cause, or remove it',
+  'cause-without-thresholds': 'set a threshold; isAny: true matches every value',
+  'position-and-number': 'remove either isInsideGeo or the numeric thresholds, or write two causes',
   'no-value-fits': 'correct its thresholds',
   'no-device-has-sense': 'correct the sId, or add the sense to the configuration of a device',
   'out-of-range': 'correct the threshold, or min and max of the sense',
-  'incomplete-action': 'add what is missing, or leave the action out',
-  'polygon-round-pole': 'split it into polygons that do not go round, each in an event of its own',
+  'incomplete-action': 'add what is missing, or remove the action',
+  'polygon-round-pole': 'split it into polygons that do not enclose a pole, each in its own event',
   'number-form': 'write + and up to 15 digits, as in +420123456789',
-  'number-refused': 'name another number, or ask the operator',
-  'sms-not-allowed': 'ask the operator, or leave the SMS out',
+  'number-refused': 'use another number, or ask the operator',
+  'sms-not-allowed': 'ask the operator, or remove the SMS',
   'sms-log-only': 'the operator configures a provider in notifications.sms',
   'push-not-configured': 'the operator configures notifications.push',
   'mail-not-configured': 'the operator sets SMTP_URL',
   'no-recipient': 'add one with PUT /v2/accounts/contacts, or set sendPush to false',
-  'not-confirmed': 'follow the link in the mail; POST /v2/accounts/contacts/test sends it again',
-  'no-effect': 'leave it out',
-  'shorter-than-interval': 'choose a longer time, or have the sense measured more often',
-  'short-silence': 'choose more than 15 s beside the interval at which it is measured',
+  'not-confirmed': 'open the link in the e-mail; POST /v2/accounts/contacts/test sends it again',
+  'no-effect': 'remove it',
+  'shorter-than-interval': 'choose a longer duration, or have the sense measured more often',
+  'short-silence': 'choose more than 15 s plus the interval at which the sense is measured',
   'always-silent': 'correct the sId, or add the sense to the configuration of the device',
-  'told-each-time': 'name a threshold, or set actions.alarm to false if it is meant',
-  'endless-alarm': 'name a threshold, or leave actions.alarm out',
-  'needs-service-engine': 'let the service evaluate for it, or write the purpose without it',
+  'told-each-time': 'set a threshold, or set actions.alarm to false if this is intended',
+  'endless-alarm': 'set a threshold, or remove actions.alarm',
+  'needs-service-engine':
+    "let the service evaluate the device's profiles, or remove the member from the purpose",
   'back-and-forth': 'let one of the two events wait for a value: isGt, isLt or isOneOf',
 } as const satisfies Record<string, string>;
 
@@ -54,7 +54,7 @@ export type Warning = {
   path: string;
   code: WarningCode;
   message: string;
-  /** Of an unknown member: the known name that was meant. */
+  /** For an unknown member: the known name that was probably meant. */
   meant?: string;
 };
 
@@ -82,14 +82,15 @@ export const Warnings = z
         meant: z
           .string()
           .optional()
-          .meta({ description: 'Of an unknown member: the known name that was meant.' }),
+          .meta({ description: 'For an unknown member: the known name that was probably meant.' }),
       })
       .meta({ id: 'Warning' }),
   )
   .meta({
     description:
-      'What is allowed, but probably a mistake, a hundred at most. Nothing was refused because of it. ' +
-      '`code` is stable, for programs: docs/warnings.md lists them. `path` is a JSON Pointer into what was sent.',
+      'Valid input that is probably a mistake; at most 100 entries. Nothing was rejected ' +
+      'because of it. `code` is stable and meant for programs: docs/warnings.md lists the ' +
+      'codes. `path` is a JSON Pointer into the request.',
   });
 
 /** What several had to say: each once, a hundred at most. */
@@ -152,7 +153,7 @@ export function warnOfUnknownTo(...schemas: z.core.$ZodType[]) {
 function warnBeyond(known: KnownMembers, value: unknown): Warning[] {
   return findUnknownMembers(known, value, maxWarnings).map((member) => {
     const meant = findMeant(member);
-    const what = `there is no member ${shorten(member.name)} here, and it has no effect`;
+    const what = `unknown member ${shorten(member.name)} has no effect`;
     const path = jsonPointer(member.path);
     if (meant === null) return warning('unknown-member', path, what);
     return { ...warning('unknown-member', path, what, `did you mean ${meant}?`), meant };
@@ -225,7 +226,7 @@ export function warnOfNumberForms(purposes: readonly Purpose[], pathOf: PurposeP
   for (const { phoneNumber, path } of listPhoneNumbers(purposes, pathOf)) {
     if (warnings.length >= maxWarnings) break;
     if (normalizePhoneNumber(phoneNumber) !== null) continue;
-    const what = `no SMS will be sent to ${phoneNumber}: this is no telephone number as E.164 has it`;
+    const what = `no SMS will be sent to ${phoneNumber}: not a valid E.164 phone number`;
     warnings.push(warning('number-form', path, what));
   }
   return warnings;

@@ -53,12 +53,13 @@ export function actionsRoute(deps: ActionDeps): Route {
     scope: 'devices:write',
     method: 'post',
     path: '/v2/devices/actions',
-    summary: 'Do something with many devices',
+    summary: 'Apply an action to many devices',
     description:
-      'Goes on after the answer, as a job: `GET /v2/jobs/{jobId}` says how far it is. Devices are those that ' +
-      'the filter lets through now, those that are named, or those of a job that has ended; of `label` and ' +
-      '`unlabel` without those that it would not change. `mute` and `unmute` take the scope ' +
-      'alarms:write too; a key that is confined to labels changes no labels.',
+      'The action continues after the answer, as a job: `GET /v2/jobs/{jobId}` shows its ' +
+      'progress. The devices are those that match the filter now, those that are named, or ' +
+      'those of a job that has ended. `label` and `unlabel` skip devices that they would not ' +
+      'change. `mute` and `unmute` also require the scope alarms:write. A key that is ' +
+      'restricted to labels cannot change labels.',
     tag: 'Devices',
     auth: 'account',
     takesKey: true,
@@ -123,14 +124,14 @@ function checkKey(account: Account, action: DeviceAction['action']): void {
   if ((action === 'label' || action === 'unlabel') && labelsOf(account))
     throw new DomainError(
       'forbidden',
-      'The API key is confined to devices with certain labels, and changes no labels.',
+      'The API key is restricted to devices with certain labels and cannot change labels.',
     );
 }
 
 const forgotten = () =>
   new DomainError(
     'not-found',
-    'There is no such job, it has not ended, or it ended more than an hour ago.',
+    'No such job, or the job has not ended, or it ended more than an hour ago.',
   );
 
 function notAhead(): DomainError {
@@ -216,7 +217,10 @@ const listed = 1_000;
 export const LabelList = z.object({
   labels: z.array(
     z
-      .object({ label: z.string(), devices: z.int().meta({ description: 'How many have it.' }) })
+      .object({
+        label: z.string(),
+        devices: z.int().meta({ description: 'How many devices have it.' }),
+      })
       .meta({ id: 'LabelCount' }),
   ),
   timestamp,
@@ -231,7 +235,7 @@ export function labelsRoute({ db }: { db: Sql }): Route {
     method: 'get',
     path: '/v2/devices/labels',
     summary: 'List the labels of devices',
-    description: `In alphabetical order; of more than ${listed} those that most devices have.`,
+    description: `In alphabetical order. If there are more than ${listed}, those that most devices have.`,
     tag: 'Devices',
     auth: 'account',
     errors: [],

@@ -322,7 +322,7 @@ const Evaluation = z.object({
     description: 'Who evaluates the current profile; `none` where there is no current profile.',
   }),
   evaluation: Description.nullable().meta({
-    description: 'Null unless the service evaluates.',
+    description: "Null unless the service evaluates the device's profile.",
   }),
   timestamp,
 });

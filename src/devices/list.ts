@@ -32,8 +32,9 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
     path: '/v2/devices',
     summary: 'Get user devices',
     description:
-      'Without any parameter all of them, in one answer. With one of those below those that are looked ' +
-      `for, in pages: of ${defaultLimit} unless \`limit\` says else.`,
+      'Without parameters: all devices in one answer. With any of the parameters below: the ' +
+      `matching devices, page by page, ${defaultLimit} per page unless \`limit\` says ` +
+      'otherwise.',
     tag: 'Devices',
     auth: 'account',
     query: FleetQuery,

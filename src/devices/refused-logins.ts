@@ -380,14 +380,14 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
 
 const messages: Record<(typeof refusalReasons)[number], string> = {
   'wrong-token': 'The password is not a token of this device.',
-  'retired-token': 'The password is an earlier token of this device, which opens nothing any more.',
+  'retired-token': 'The password is an earlier token of this device, which is no longer valid.',
   'device-removed': 'The device was removed.',
   'account-disabled': 'The account is disabled.',
-  'too-many-connects': 'It connected again and again: it was refused for a moment.',
+  'too-many-connects': 'The device reconnected too often and was refused for a moment.',
   'too-many-connections': "The account's quota connections was used up.",
-  'foreign-will': 'Its will message has a topic outside of devices/<uuid>/up/.',
+  'foreign-will': 'The topic of its will message is outside devices/<uuid>/up/.',
   'no-client-identifier':
-    'It has no client identifier and wants its session kept (clean session 0).',
+    'It has no client identifier but asks for a persistent session (clean session 0).',
 };
 
 /** Why a device does not get in. */
@@ -397,11 +397,12 @@ export function refusedLoginsRoute({ db }: { db: Sql }): Route {
     scope: 'devices:read',
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/refused-logins',
-    summary: 'List why a device was not let in',
+    summary: "List why a device's logins were refused",
     description:
-      'Logins with its uuid that were refused, added up by reason and address, newest first. The newest ' +
-      '16 of these are kept, for 30 days; also of a device that was removed. What is refused is here some ' +
-      'seconds later, of one device once a minute. Anybody who knows a uuid can have logins refused.',
+      "Refused logins with the device's uuid, grouped by reason and address, newest first. The " +
+      'newest 16 groups are kept for 30 days, even after the device is removed. A refusal ' +
+      'appears here after some seconds, at most once a minute per device. Anyone who knows a ' +
+      'uuid can cause refused logins.',
     tag: 'Devices',
     auth: 'account',
     params: DeviceParams,
@@ -426,8 +427,8 @@ export function removedLoginsRoute({ db }: { db: Sql }): Route {
     path: '/v2/devices/removed/refused-logins',
     summary: 'List removed devices that still try to log in',
     description:
-      'Refused logins of devices that were removed within 30 days, of all of them together, newest first; ' +
-      'for one of them, and for how they are counted, see `listRefusedLogins`.',
+      'Refused logins of all devices removed within the last 30 days, newest first. For a ' +
+      'single device, and for how refusals are grouped, see `listRefusedLogins`.',
     tag: 'Devices',
     auth: 'account',
     query: RemovedLoginsQuery,

@@ -122,8 +122,9 @@ export function batchRoute(deps: RegisterDeviceDeps): Route {
     path: '/v2/devices/batch',
     summary: 'Register many devices',
     description:
-      `Up to ${mostDevices} of them, in a body of 4 MiB at most: all or none. The answer has them in the ` +
-      "order of the request. A problem's path, and a warning's, begins with the place of the device.",
+      `Up to ${mostDevices} devices in a body of at most 4 MiB. Either all are registered or ` +
+      'none. The answer lists them in the order of the request. The path of a problem or ' +
+      'warning begins with the index of the device.',
     tag: 'Devices',
     auth: 'account',
     takesKey: true,

@@ -190,11 +190,12 @@ export function rejectionsRoute({ db }: { db: Sql }): Route {
     scope: 'devices:read',
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/rejections',
-    summary: 'List what a device sent that was wrong',
+    summary: 'List rejected items of a device',
     description:
-      'Newest first; the newest 1,000 of a device are kept, and 1 MiB of them. Of one message the first ' +
-      '10 are kept one by one, the others as a number. Of one minute the first 60 are: what is wrong ' +
-      'beyond them is `more-of-minute`, one for the minute, with the number in `more`.',
+      'Newest first. The newest 1,000 rejections of a device are kept, at most 1 MiB. Of one ' +
+      'message, the first 10 are kept individually and the rest as a number; of one minute, ' +
+      'the first 60. Further rejections in that minute are counted in a single ' +
+      '`more-of-minute` entry, in `more`.',
     tag: 'Devices',
     auth: 'account',
     params: DeviceParams,

@@ -73,7 +73,7 @@ export function pickAsked(
   if (suited.length > 0) return pickConnector(suited, deviceUuid);
   if (asked === undefined) return pickConnector(connectors, deviceUuid);
   const message = `no connector for ${asked} is configured here`;
-  throw new DomainError('invalid-input', 'The device cannot be given such a connector.', {
+  throw new DomainError('invalid-input', 'No such connector is available for the device.', {
     problems: [{ path, message }],
   });
 }
@@ -83,7 +83,7 @@ function scoreOf(connectorId: number, deviceUuid: string): bigint {
 }
 
 export const deviceToken = z.string().meta({
-  description: 'The password of the device at its connector; its user name is its uuid.',
+  description: 'The password of the device at its connector. Its user name is its uuid.',
 });
 
 /** Specification section 2.4: the answer of Register Device. */
@@ -107,7 +107,7 @@ export const NewRegistration = Configuration.safeExtend({
       'What the device speaks: the answer names a connector for it. MQTT where it is absent.',
   }),
   labels: Labels.default([]).meta({
-    description: 'What it is labelled with from the beginning; not part of its configuration.',
+    description: 'The labels that the device starts with; not part of its configuration.',
   }),
 }).meta({ id: 'NewRegistration' });
 
@@ -126,10 +126,14 @@ export const BatchRegistration = z.object({
 
 export const TokenRotation = z
   .object({
-    revoke: z.boolean().default(false).meta({
-      description:
-        'The old token opens nothing from now on; otherwise it does until the new one is first used.',
-    }),
+    revoke: z
+      .boolean()
+      .default(false)
+      .meta({
+        description:
+          'Whether the old token stops working at once. Otherwise it works until the new one is ' +
+          'first used.',
+      }),
   })
   .prefault({});
 
@@ -171,22 +175,27 @@ const Device = z
     serial: z.string().optional().meta({ description: 'In pages; empty where there is none.' }),
     connected: z.boolean().meta({
       description:
-        'It has a connection, or a request of it waits for messages. One that only sends over HTTP has none.',
+        'The device has a connection, or one of its requests waits for messages. A device that ' +
+        'only sends over HTTP is never connected.',
     }),
     presence: z.enum(presences).optional().meta({
-      description: 'In pages: as the filter of that name; not in the list of all.',
+      description: 'In pages only: as the filter of the same name.',
     }),
-    transport: z.enum(['mqtt', 'http', 'bridge']).optional().meta({
-      description:
-        'In pages: how it is connected or was heard last; before, what it was given to connect to.',
-    }),
+    transport: z
+      .enum(['mqtt', 'http', 'bridge'])
+      .optional()
+      .meta({
+        description:
+          'In pages: how it is connected or was last heard; before that, which protocol it was ' +
+          'assigned.',
+      }),
     protocol: z.string().optional().meta({
-      description: 'In pages: that of the connector it was given.',
+      description: 'In pages: the connector it was assigned.',
       example: 'mqtt',
     }),
-    lastSeenTs: timestamp.nullable().meta({ description: 'Null when it never was.' }),
+    lastSeenTs: timestamp.nullable().meta({ description: 'Null if it has never been seen.' }),
     openAlarms: z.int().optional().meta({
-      description: 'In pages: its alarms that are not closed, acknowledged ones too.',
+      description: 'In pages: its alarms that are not closed, including acknowledged ones.',
     }),
     alarmSinceTs: timestamp.optional().meta({
       description: 'In pages: since when the oldest of these lasts; absent where there is none.',
@@ -208,7 +217,7 @@ export const DeviceList = z.object({
   counts: z
     .object({
       all: z.int(),
-      matching: z.int().meta({ description: 'What the filters let through, on all pages.' }),
+      matching: z.int().meta({ description: 'The number of matching devices on all pages.' }),
       online: z.int(),
       offline: z.int().meta({ description: 'Devices with that `presence`.' }),
       intermittent: z.int().meta({ description: 'Devices with that `presence`.' }),
@@ -236,9 +245,9 @@ export const OneDevice = z.object({
   device: Device,
   connector,
   registeredTs: timestamp,
-  configuredTs: timestamp.meta({ description: 'When its configuration changed last.' }),
+  configuredTs: timestamp.meta({ description: 'When its configuration last changed.' }),
   previousToken: z.boolean().meta({
-    description: 'The token before the newest one is accepted too, until the newest is used.',
+    description: 'Whether the previous token is accepted too, until the newest one is first used.',
   }),
   profiles: z
     .array(
@@ -246,14 +255,17 @@ export const OneDevice = z.object({
         .object({
           pId: z.guid(),
           state: z.enum(profileStates),
-          text: z.string().optional().meta({ description: "The device's words, if any." }),
+          text: z
+            .string()
+            .optional()
+            .meta({ description: "The device's own explanation, if it gave one." }),
           engine: z.enum(['service', 'device']),
           installedTs: timestamp,
-          ts: timestamp.meta({ description: 'When it came to this state.' }),
+          ts: timestamp.meta({ description: 'When the profile entered this state.' }),
         })
         .meta({ id: 'ProfileOfDevice' }),
     )
-    .meta({ description: 'The ten that were installed last, newest first.' }),
+    .meta({ description: 'The ten most recently installed, newest first.' }),
   timestamp,
 });
 export type OneDevice = z.infer<typeof OneDevice>;
@@ -283,7 +295,7 @@ const Sort = z
     key: text.replace('-', '') as (typeof sortKeys)[number],
     isDescending: text.startsWith('-'),
   }))
-  .meta({ description: '`registeredTs` if absent; with `-` before it descending.' });
+  .meta({ description: '`registeredTs` if absent; a leading `-` sorts in descending order.' });
 
 /** Where a page ends: the sort key as text, and the device. */
 const FleetCursor = z.tuple([cursorText, z.int().min(1)]);
@@ -291,36 +303,39 @@ const FleetCursor = z.tuple([cursorText, z.int().min(1)]);
 /** What else GET /v2/devices is asked for. Without any of it the answer is that of the specification. */
 export const FleetQuery = z.object({
   search: z.string().min(1).max(200).optional().meta({
-    description: 'A part of the name or of the serial number, or how the uuid begins.',
+    description: 'A part of the name or of the serial number, or the start of the uuid.',
   }),
   label: labelQuery,
   online: flagQuery(
-    'Only those that are connected, or those that are not; `presence` tells three kinds apart.',
+    'Only devices that are connected, or only those that are not; `presence` distinguishes ' +
+      'three states.',
   ),
   presence: z
     .enum(presences)
     .optional()
     .meta({
       description:
-        'online: connected, or a request of it waits for messages. offline: it speaks MQTT and is not connected. ' +
-        'intermittent: it sends over HTTP, or through a bridge, so that nobody can tell.',
+        'online: connected, or one of its requests waits for messages. offline: it uses MQTT ' +
+        'and is not connected. intermittent: it sends over HTTP or through a bridge, so the ' +
+        'service cannot tell.',
     }),
   alarm: z.literal('open').optional().meta({
-    description: 'Only devices with an alarm that is not closed, acknowledged ones too.',
+    description: 'Only devices with an alarm that is not closed, including acknowledged ones.',
   }),
   refused: flagQuery(
-    'Only those whose newest login was refused, or those of which this is not so: see refusedTs.',
+    'Only devices whose newest login was refused, or only the others: see refusedTs.',
   ),
-  muted: flagQuery('Only those that are muted now, or those that are not.'),
+  muted: flagQuery('Only devices that are muted now, or only the others.'),
   state: stateQuery.optional().meta({
     description: 'Only where the purpose engine is there: puId:stId',
   }),
   profile: z.enum(['pending', 'current', 'none']).optional().meta({
-    description: 'pending: one waits for an answer; current: one runs; none: neither.',
+    description:
+      'pending: a profile waits for an answer; current: a profile is running; none: neither.',
   }),
   sort: Sort.optional(),
   counts: flagQuery(
-    'Adds how many devices there are, whatever the filters, and how many match these.',
+    'Adds how many devices there are regardless of the filters, and how many match them.',
   ),
   // Its default would make a page of what was asked for without any parameter.
   limit: optionalLimitQuery(1_000, 'At most 1000; 100 if absent.'),
@@ -338,7 +353,7 @@ export const DeviceFilter = z
   })
   .meta({
     id: 'DeviceFilter',
-    description: 'As the list of devices has them; empty: all devices.',
+    description: 'The same filters as in the list of devices; empty: all devices.',
   });
 export type DeviceFilter = z.output<typeof DeviceFilter>;
 
@@ -354,13 +369,15 @@ const takesLabels = (action: ActionName) => action === 'label' || action === 'un
 export const DeviceAction = z
   .object({
     action: z.enum(actions),
-    labels: Labels.min(1).optional().meta({ description: 'Of label and unlabel.' }),
-    untilTs: z.int().min(0).optional().meta({ description: 'Of mute: until when, ms.' }),
-    reason: Text.max(200).optional().meta({ description: 'Of mute: why, for others to see.' }),
+    labels: Labels.min(1).optional().meta({ description: 'For label and unlabel.' }),
+    untilTs: z.int().min(0).optional().meta({ description: 'For mute: until when, ms.' }),
+    reason: Text.max(200)
+      .optional()
+      .meta({ description: 'For mute: the reason, visible to others.' }),
     deviceAuthUuids: z.array(uuidParam).min(1).max(mostDevices).optional(),
     filter: DeviceFilter.optional(),
     jobId: uuidParam.optional().meta({
-      description: 'Those of a job that ended within the last hour: to take it back.',
+      description: 'The devices of a job that ended within the last hour, to undo it.',
     }),
   })
   .superRefine(({ action, labels, untilTs, reason, ...which }, context) => {
@@ -373,7 +390,7 @@ export const DeviceAction = z
     if (reason !== undefined && action !== 'mute') say('reason', `${action} takes none`);
     const { deviceAuthUuids, filter, jobId } = which;
     if ([deviceAuthUuids, filter, jobId].filter((given) => given !== undefined).length !== 1)
-      say('filter', 'expected either deviceAuthUuids or filter, or jobId');
+      say('filter', 'expected exactly one of deviceAuthUuids, filter and jobId');
   });
 export type DeviceAction = z.output<typeof DeviceAction>;
 
@@ -449,10 +466,14 @@ export const RejectionList = z.object({
         reason: z.string(),
         message: z.string(),
         path: z.string().optional(),
-        more: z.int().optional().meta({
-          description:
-            'It stands for so many of the same message, or of the same minute, which are not kept one by one.',
-        }),
+        more: z
+          .int()
+          .optional()
+          .meta({
+            description:
+              'How many rejections of the same message or the same minute, which are not kept ' +
+              'individually, this entry stands for.',
+          }),
         details: z
           .object({
             sId: z.string().optional(),
@@ -467,7 +488,8 @@ export const RejectionList = z.object({
           .optional()
           .meta({
             description:
-              'The values that `message` names, to say it in another language: `min` and `max` as they were then.',
+              'The values in `message`, so that it can be translated: `min` and `max` as they ' +
+              'were then.',
           }),
         payload: z.string().meta({
           description:

@@ -12,7 +12,7 @@ export function checkProfile(purposes: Purpose[], pathOf: PurposePath = purposes
   const problems: Problem[] = [];
   for (const [index, purpose] of purposes.entries()) {
     if (byPuId.has(purpose.puId)) {
-      const message = `another purpose of the profile has the puId ${purpose.puId}`;
+      const message = `another purpose of the profile already has the puId ${purpose.puId}`;
       problems.push({ path: `${pathOf(index)}/puId`, message });
     } else {
       byPuId.set(purpose.puId, purpose);
@@ -95,8 +95,13 @@ function checkCauses(
   for (const sId of new Set([...own.causes.keys(), ...most])) {
     const count = (own.causes.get(sId) ?? 0) + (global.causes.get(sId) ?? 0);
     if (count <= causesPerMeasurement) continue;
-    const allowed = `at most ${causesPerMeasurement} causes may read one sense at once`;
-    return [{ path, message: `${allowed}, here ${count} read ${sId}, global states' included` }];
+    const allowed = `at most ${causesPerMeasurement} causes may read the same sense`;
+    return [
+      {
+        path,
+        message: `${allowed}, but ${count} read ${sId} here, including those of global states`,
+      },
+    ];
   }
   return [];
 }
@@ -110,8 +115,8 @@ function mostRead({ causes }: Sum): string[] {
 function checkEvidence({ own, global }: Live, costs: Costs, path: string): Problem[] {
   const bytes = runtimeBytes + own.bytes + global.bytes;
   if (bytes <= costs.evidenceBytes) return [];
-  const allowed = `a device's evidence has at most ${costs.evidenceBytes} bytes`;
-  return [{ path, message: `${allowed}, here it can become ${bytes}` }];
+  const allowed = `a device's evidence may have at most ${costs.evidenceBytes} bytes`;
+  return [{ path, message: `${allowed}, but this profile can reach ${bytes}` }];
 }
 
 // Of `Runtime` as JSON, every number at its longest.

@@ -137,7 +137,7 @@ export type LiveEvent = {
   actions: Actions;
   /** Whether a firing is recorded as a `sense` event. */
   record: boolean;
-  /** Whom a firing concerns. */
+  /** Who is notified of a firing. */
   tells: Tells;
   /** Whether it is kept which firings are of one episode: alarms are. */
   hasEpisodes: boolean;

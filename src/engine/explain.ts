@@ -238,7 +238,7 @@ function describeRun(cause: CauseExplanation, ofMs: number, nowTs: number): stri
 
 function describeDue(dueTs: number, nowTs: number): string {
   const leftMs = dueTs - nowTs;
-  return leftMs < 1_000 ? 'holds at any moment' : `holds in ${describeDuration(leftMs)}`;
+  return leftMs < 1_000 ? 'holds any moment now' : `holds in ${describeDuration(leftMs)}`;
 }
 
 /** The number that `over` compares, or how long it is until there is one; null without `over`. */
@@ -246,7 +246,7 @@ function describeStatistic({ over, statistic, collectedMs = 0 }: CauseExplanatio
   if (!over) return null;
   const what = `${nouns[over.stat]} over ${describeDuration(over.ms)}`;
   if (statistic !== undefined) return `${what} ${statistic}`;
-  return `${what} is compared after half of that: ${describeProgress(collectedMs, over.ms / 2)}`;
+  return `${what} is compared after half that time: ${describeProgress(collectedMs, over.ms / 2)}`;
 }
 
 const nouns = { avg: 'average', sum: 'sum', delta: 'change' } as const;
@@ -340,18 +340,18 @@ function describeTelling(
   const isOpen = state !== undefined || isInEpisode;
   if (tells === 'nobody') return '';
   if (tells === 'silent-alarm')
-    return isOpen ? 'its alarm is open' : 'opens an alarm, tells nobody';
+    return isOpen ? 'opens an alarm, notifies nobody' : 'opens an alarm, tells nobody';
   if (mutedUntilTs > nowTs)
-    return `would ring, but the device is muted until ${describeInstant(mutedUntilTs)}`;
-  if (tells === 'notice') return 'people are told each time';
+    return `would notify people, but the device is muted until ${describeInstant(mutedUntilTs)}`;
+  if (tells === 'notice') return 'people are notified each time';
   if (snoozedUntilTs > nowTs)
-    return `would ring, but snoozed until ${describeInstant(snoozedUntilTs)}`;
-  if (state === 'acknowledged') return 'its alarm is acknowledged: nobody is told again';
-  if (!isOpen) return 'rings then';
+    return `would notify people, but it is snoozed until ${describeInstant(snoozedUntilTs)}`;
+  if (state === 'acknowledged') return 'its alarm is acknowledged: nobody is notified again';
+  if (!isOpen) return 'people are notified then';
   if (state === undefined || told === 'told' || told === 'queued')
-    return 'its alarm is open, and people were told';
+    return 'opens an alarm, notifies nobody, and people were notified';
   const why = notNotified === undefined ? '' : ` (${notNotified})`;
-  return `its alarm is open, and nobody was told${why}`;
+  return `opens an alarm, notifies nobody, but nobody was notified${why}`;
 }
 
 /** Measurements of a sense that came too late, since the last that did not: how many, and what they are older than. */
@@ -370,7 +370,7 @@ export const Description = Explanation.extend({
     EventExplanation.extend({
       text,
       tells: z.enum(['nobody', 'notice', 'alarm', 'silent-alarm']).meta({
-        description: 'Whom a firing concerns.',
+        description: 'Who is notified of a firing.',
       }),
       alarm: AlarmStanding.optional(),
       causes: z.array(
@@ -383,7 +383,8 @@ export const Description = Explanation.extend({
     }).meta({ id: 'EventExplanation' }),
   ),
   clockAheadTs: z.int().optional().meta({
-    description: 'When the device was last told that a time of its measurements had not come yet.',
+    description:
+      'When the device was last told that the time of one of its measurements is in the future.',
   }),
   clockBackTs: z.int().optional().meta({
     description: 'When it was last told that its clock was set back.',
@@ -441,13 +442,15 @@ function describeWithClock(
   const words = [
     describeCause(cause, nowTs),
     ...(isLate ? [describeLate(late)] : []),
-    ...(ahead ? [`its clock is ahead: the newest is of ${describeInstant(ahead.newestTs)}`] : []),
+    ...(ahead
+      ? [`its clock is ahead: its newest value is dated ${describeInstant(ahead.newestTs)}`]
+      : []),
   ];
   return { ...cause, text: words.join('; '), ...(isLate && { late }), ...(ahead && { ahead }) };
 }
 
 function describeLate({ count, newestTs }: LateSense): string {
-  const newest = `older than the newest, of ${describeInstant(newestTs)}`;
+  const newest = `older than the newest value, dated ${describeInstant(newestTs)}`;
   return count === 1
     ? `the last one came too late: it is ${newest}`
     : `the last ${count} came too late: they are ${newest}`;

@@ -93,7 +93,7 @@ function swings(
   // One on silence and one on any measurement is how a silent sense is watched.
   if (!back.some((it) => it?.on === move.on && placeKey(it.to) === placeKey(from))) return [];
   const when = move.on === 'any' ? 'on any measurement' : 'while nothing is measured';
-  return [`this state and state ${move.to.stId} send a device back and forth ${when}`];
+  return [`this state and state ${move.to.stId} move a device back and forth ${when}`];
 }
 
 /** Which purposes and states some chain of moves leads to, as far as the profile's own events move. */
@@ -170,18 +170,18 @@ function whyCauseNever(cause: CompiledCause, known?: KnownSenses): Never | null 
     return thresholds.isInsideGeo
       ? {
           code: 'position-and-number',
-          what: `its cause on ${sId} asks for a position and for a number at once`,
+          what: `its cause on ${sId} requires a position and a number at once`,
         }
       : { code: 'cause-without-thresholds', what: `its cause on ${sId} has no thresholds` };
   }
   if (!canAgree(cause, {}))
-    return { code: 'no-value-fits', what: `no value meets its cause on ${sId}` };
+    return { code: 'no-value-fits', what: `no value satisfies its cause on ${sId}` };
   if (!known) return null;
   const senses = known.ranges.get(sId);
   if (!senses)
-    return { code: 'no-device-has-sense', what: `no chosen device has the sense ${sId}` };
+    return { code: 'no-device-has-sense', what: `none of the chosen devices has the sense ${sId}` };
   if (canAgreeWithin(cause, senses, known)) return null;
-  const what = `no value within the range of the sense ${sId} meets its cause`;
+  const what = `no value within the range of the sense ${sId} satisfies its cause`;
   return { code: 'out-of-range', what };
 }
 
@@ -222,7 +222,8 @@ function warnOfAge({ causes }: PurposeEvent, at: string): Warning[] {
   const windowLength = Math.max(count, only?.measurement?.count ?? 0);
   if (maxAgeMs === undefined || others.length > 0 || windowLength > 1 || forMs !== undefined)
     return [];
-  const what = 'it has no effect: the event has one cause, which looks at one measurement';
+  const what =
+    'it has no effect: the event has only one cause, which looks at a single measurement';
   return [warning('no-effect', `${at}/causes/0/threshold/maxAgeMs`, what)];
 }
 
@@ -236,11 +237,12 @@ function warnOfSilence(
   if (noneForMs === undefined) return [];
   const warnings: Warning[] = [];
   if (noneForMs <= unnoticedGapMs) {
-    const what = 'it may hold though the device sent: the service may be away for 15 s unnoticed';
+    const what =
+      'it may hold even though the device sent something: the service can be away unnoticed for 15 s';
     warnings.push(warning('short-silence', `${at}/threshold/noneForMs`, what));
   }
   if (senses && !senses.ranges.has(sId)) {
-    const what = `no chosen device has the sense ${sId}: it is always silent`;
+    const what = `none of the chosen devices has the sense ${sId}: it is always silent`;
     warnings.push(warning('always-silent', `${at}/sId`, what));
   }
   return warnings;
@@ -250,7 +252,7 @@ function warnOfSilence(
 function warnOfNotice({ actions }: PurposeEvent, event: LiveEvent, path: string): Warning[] {
   if (event.tells !== 'notice' || actions.alarm === false) return [];
   if (!isMetByAny(event) || !staysHere(event)) return [];
-  const what = 'people are told at each firing: any measurement meets its causes';
+  const what = 'people are notified at each firing, because any measurement satisfies its causes';
   return [warning('told-each-time', path, what)];
 }
 
@@ -269,10 +271,12 @@ function warnOfAlarm({ actions }: PurposeEvent, event: LiveEvent, at: string): W
     warn(
       'endless-alarm',
       'alarm',
-      'no measurement ends this alarm: any measurement meets its causes',
+      'no measurement ends this alarm, because any measurement satisfies its causes',
     );
   const none =
-    tells === 'notice' ? 'a notice is told once, and not kept' : 'nobody is told of this event';
+    tells === 'notice'
+      ? 'a notice is sent once and is not kept'
+      : 'nobody is notified of this event';
   if (repeatMs !== undefined && tells !== 'alarm')
     warn('no-effect', 'repeatMs', `it has no effect: ${none}`);
   const isKept = tells === 'alarm' || tells === 'silent-alarm';
@@ -290,11 +294,11 @@ function warnOfInterval(
   const { forMs, noneForMs } = threshold ?? {};
   const every = `${sId} is measured every ${describeDuration(intervalMs)}`;
   if (forMs !== undefined && forMs < intervalMs) {
-    const what = `it is shorter than the interval (${every}): one measurement is enough for it`;
+    const what = `it is shorter than the interval (${every}), so a single measurement is enough`;
     return [warning('shorter-than-interval', `${at}/threshold/forMs`, what)];
   }
   if (noneForMs !== undefined && noneForMs <= intervalMs) {
-    const what = `it is no longer than the interval (${every}): each pause is such a silence`;
+    const what = `it is not longer than the interval (${every}), so every normal pause counts as silence`;
     return [warning('shorter-than-interval', `${at}/threshold/noneForMs`, what)];
   }
   return [];
@@ -331,7 +335,8 @@ export function warnOfPolygons(purposes: readonly Purpose[], pathOf: PurposePath
       warning(
         'polygon-round-pole',
         path,
-        'the polygon goes round a pole, which is not supported: what counts as inside is not what it encloses on the globe',
+        'the polygon encloses a pole, which is not supported: what counts as inside is not ' +
+          'what it encloses on the globe',
       ),
     );
 }

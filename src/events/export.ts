@@ -39,8 +39,9 @@ export function eventExportRoute({ db, exports }: EventExportDeps): Route {
     path: '/v2/events',
     summary: 'Query the events of many devices',
     description:
-      'Of the devices named, or of those with a label: all events of the range, one device behind the other. ' +
-      'JSON, CSV or, with `Accept: application/x-ndjson`, a line for each. A million events at most.',
+      'All events in the range from the named devices or from those with a label, one device ' +
+      'after the other. JSON, CSV or, with `Accept: application/x-ndjson`, one line per event. ' +
+      'At most a million events.',
     tag: 'Events',
     errors: [400, 404],
     streams: { types: [csvType, ndjsonType], json: true },
@@ -95,7 +96,7 @@ async function refuseTooManyEvents(
   await refuseTooMuch(
     db,
     { text, values },
-    { most: 1_000_000, what: 'events', instead: 'a shorter range, fewer devices, or for a type' },
+    { most: 1_000_000, what: 'events', instead: 'a shorter range, fewer devices or a single type' },
   );
 }
 
@@ -109,11 +110,11 @@ export const EventExportQuery = z
       .transform(Number)
       .optional()
       .meta({
-        description: 'Only events that this purpose gave rise to, by its puId.',
+        description: 'Only events of this purpose, by its puId.',
         example: '1',
       }),
     state: stateQuery.optional().meta({
-      description: 'Only events that this state of a purpose gave rise to: puId:stId.',
+      description: 'Only events of this state of a purpose: puId:stId.',
       example: '1:2',
     }),
     ...rangeMembers,

@@ -34,7 +34,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
       method: 'get',
       path: '/v2/events/{deviceAuthUuid}',
       summary: 'Get device events',
-      description: 'Newest first; a Link header names the next page.',
+      description: 'Newest first. A Link header names the next page.',
       tag: 'Events',
       errors: [400, 401, 404, 503],
       responseHeaders: { Link: 'The next page, where there is one.' },
@@ -93,10 +93,11 @@ const documentation = {
 };
 
 const description =
-  'Server-sent events: what is stored from now on, or from `Last-Event-ID` on. Resuming may repeat ' +
-  'events (`eventId` tells) and skips none. The stream ends with its token. Changes of alarms have the ' +
-  'SSE event name `alarm` (events have none) and the ids of the same order; who was away for more than a day ' +
-  'is sent each alarm that changed once, as it is now.';
+  'Server-sent events: everything stored from now on, or after `Last-Event-ID`. A resumed ' +
+  'stream may repeat events (compare `eventId`) but skips none. The stream ends when its token ' +
+  'does. Changes of alarms have the SSE event name `alarm` (events have none), with ids in the ' +
+  "same order. After more than a day's absence, each alarm that changed is sent once, as it is " +
+  'now.';
 
 /** Events as they are stored; an addition to the specification. */
 export function streamRoutes(deps: StreamRoutesDeps): Route[] {

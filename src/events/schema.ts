@@ -25,7 +25,9 @@ const EngineCause = z
 const CauseSense = z
   .object({
     sId: z.string(),
-    val: z.number().meta({ description: 'For a position 1 (inside) or 0, with `lat` and `long`.' }),
+    val: z
+      .number()
+      .meta({ description: 'For a position: 1 (inside) or 0, with `lat` and `long`.' }),
     ts: timestamp,
     lat: z.number().optional(),
     long: z.number().optional(),
@@ -62,10 +64,12 @@ const SenseEventView = z
       .array(z.record(z.string(), z.unknown()))
       .optional()
       .meta({ description: 'Which condition of each cause was met, how often, and since when.' }),
-    arrivedTs: timestamp.optional().meta({ description: 'When what fired it arrived.' }),
+    arrivedTs: timestamp
+      .optional()
+      .meta({ description: 'When the message that fired it arrived.' }),
     notified: z.boolean().optional(),
     notNotified: NotNotified.optional().meta({
-      description: 'Why nobody was notified, where `notified` is false.',
+      description: 'Why nobody was notified, if `notified` is false.',
     }),
   })
   .meta({ id: 'SenseEvent' });
@@ -87,7 +91,9 @@ export const eventFilters = {
     .transform(namesOf)
     .refine((senses) => senses.length <= 256, 'names more than 256 senses')
     .optional()
-    .meta({ description: 'Only sense events with one of these among their causes: 0x1a,0x1b' }),
+    .meta({
+      description: 'Only sense events with at least one of these among their causes: 0x1a,0x1b',
+    }),
 };
 
 /** Specification section 4.4. */

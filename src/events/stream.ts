@@ -378,7 +378,8 @@ export class Follower {
     } catch (cause) {
       this.#options.onEnd();
       for (const { reject } of this.#joining) reject(cause);
-      const error = cause instanceof Error ? cause : new Error('A stream broke off.', { cause });
+      const error =
+        cause instanceof Error ? cause : new Error('A stream was interrupted.', { cause });
       for (const member of this.#all()) member.end(error);
     }
   }

@@ -15,7 +15,7 @@ export const rangeMembers = {
   order: z
     .enum(['asc', 'desc'])
     .default('asc')
-    .meta({ description: 'By time, in each series: asc, the oldest first, or desc.' }),
+    .meta({ description: 'By time within each series: asc, oldest first, or desc.' }),
 };
 
 /** For `superRefine`: an answer about all devices of an account has to be asked for by a label of theirs. */
@@ -24,7 +24,7 @@ export function needDevices(
   context: z.RefinementCtx,
 ): void {
   if (devices || label !== undefined) return;
-  context.addIssue({ code: 'custom', path: ['devices'], message: 'name devices, or a label' });
+  context.addIssue({ code: 'custom', path: ['devices'], message: 'name devices or a label' });
 }
 
 export type TooMuch = {
@@ -51,8 +51,8 @@ export async function refuseTooMuch(
   );
   const found = rows[0]?.['QUERY PLAN'][0].Plan['Plan Rows'] ?? 0;
   if (found <= most) return;
-  const message = `these are about ${found} ${what}, and an answer has ${most} at most: ask for ${instead}`;
-  throw new DomainError('invalid-input', 'This is more than one answer has.', {
+  const message = `the request matches about ${found} ${what}, but an answer has at most ${most}: ask for ${instead}`;
+  throw new DomainError('invalid-input', 'The request matches more than one answer can hold.', {
     problems: [{ path: 'start', message }],
   });
 }

@@ -57,6 +57,6 @@ export async function refuseLabelList(
     values: [accountId, label, labels],
   });
   if (rows.length > 0) return;
-  const message = 'no device has this label: expected one, and a comma is part of it';
+  const message = 'no device has this label: expected one label (a comma is part of it)';
   throw invalid([{ path, message }]);
 }

@@ -91,8 +91,9 @@ export const KeyHeader = z.object({
     .optional()
     .meta({
       description:
-        'Any text of your choice, such as a UUID, with or without quotes. The same request with the same key ' +
-        'makes nothing again within 24 hours, and has the same answer; another one with it is answered 422.',
+        'Any text of your choice, such as a UUID, with or without quotes. Repeating the same ' +
+        'request with the same key within 24 hours creates nothing again and returns the same ' +
+        'answer. A different request with that key is answered 422.',
     }),
 });
 
@@ -105,7 +106,7 @@ export function readKey(ctx: Context): string | null {
   if (sent === '') return null;
   const key = /^"(.*)"$/.exec(sent)?.[1] ?? sent;
   if (/^[\x20-\x7e]+$/.test(key) && key.length <= maxLength) return key;
-  const message = `expected 1 to ${maxLength} printable characters of ASCII`;
+  const message = `expected 1 to ${maxLength} printable ASCII characters`;
   throw new DomainError('invalid-input', 'The request is not valid.', {
     problems: [{ path: keyHeader, message }],
   });
@@ -146,9 +147,13 @@ export function applyRateLimit(ctx: Context, allowance: Allowance): void {
   ctx.set('RateLimit', `"requests";r=${left};t=${fullAfterSeconds}`);
   if (isAllowed) return;
   const { retryAfterSeconds } = allowance;
-  throw new DomainError('too-many-requests', 'The account asks too much at once: wait a while.', {
-    retryAfterSeconds,
-  });
+  throw new DomainError(
+    'too-many-requests',
+    'The account sends too many requests at once: wait before trying again.',
+    {
+      retryAfterSeconds,
+    },
+  );
 }
 
 export type FindAddress = (peer: string, forwardedFor: string) => string;

@@ -75,7 +75,7 @@ export function createApp(
   app.on('error', (err: unknown) =>
     log[hasLeft(err) ? 'debug' : 'error'](
       { event: 'request.broken-off', err },
-      'An answer was broken off.',
+      'An answer was interrupted.',
     ),
   );
   app.use(guard({ log, findAddress, isTrusted, clock, observe, stopping, isLeaving }));

@@ -65,7 +65,7 @@ export function createBodyReader(limitBytes: number): BodyReader {
     if (isOfType === null || ctx.get('content-length') === '0') return isForm ? {} : undefined;
     if (isOfType === false) ctx.throw(415, `The body must be ${types[0]}`);
     if (!['', 'utf-8', 'utf8'].includes(ctx.request.charset.toLowerCase())) {
-      ctx.throw(415, 'JSON is written in UTF-8');
+      ctx.throw(415, 'JSON must be encoded in UTF-8');
     }
     const bytes = await readAll(ctx, of, limitBytes);
     (ctx.state as RequestState).bodyBytes = bytes;
@@ -146,12 +146,12 @@ function join(ctx: Context, source: Readable, of: BodyOf, most: number): Promise
 }
 
 function tooLarge(of: BodyOf, most: number): Error {
-  const why = isAnonymous(of) ? ', the most that is read without a login' : '';
+  const why = isAnonymous(of) ? ', the maximum without a login' : '';
   const message = `The body has more than ${most} bytes${why}`;
   return Object.assign(new Error(message), { status: 413 });
 }
 
-const bodyBrokeOff = () => new DomainError('invalid-input', 'The body broke off.');
+const bodyBrokeOff = () => new DomainError('invalid-input', 'The request body ended early.');
 
 /** zlib's own codes (`Z_DATA_ERROR`), and those that Node gives to brotli's. */
 function isOfZlib(error: unknown): error is Error {
@@ -243,13 +243,16 @@ function endOfElement(text: string, start: number, path: string): number {
     else if (char === '}' || char === ']') depth -= 1;
     if (depth < 0) break;
     if ((char === '{' || char === '[' || char === ',') && (parts += 1) > maxJsonParts)
-      throw refuse({ path, message: `has more than ${maxJsonParts} {, [ and , beside its texts` });
+      throw refuse({
+        path,
+        message: `has more than ${maxJsonParts} {, [ and , outside its strings`,
+      });
   }
   throw refuse({ path, message: 'is not JSON' });
 }
 
 const notAList = (member: string) =>
-  new DomainError('invalid-input', `The body is not { "${member}": […] } in JSON.`);
+  new DomainError('invalid-input', `The body is not JSON of the form { "${member}": […] }.`);
 
 const refuse = (...problems: Problem[]) =>
   new DomainError('invalid-input', 'The request is not valid.', { problems });
@@ -270,7 +273,7 @@ export async function parseJsonBody(text: string): Promise<unknown> {
   const { depth, parts } = measureJson(text, maxDepth);
   if (depth > maxDepth) throw tooMuch(`is nested deeper than ${maxDepth} levels`);
   if (parts > maxJsonParts)
-    throw tooMuch(`has more than ${maxJsonParts} {, [ and , beside its texts`);
+    throw tooMuch(`has more than ${maxJsonParts} {, [ and , outside its strings`);
   const isLong = text.length > longText;
   if (isLong) await nextTurn();
   const value = parse(text);
@@ -366,9 +369,9 @@ export function acceptBody(ctx: Context, types: string[], ownPace: WeakSet<Incom
   const { type, charset } = ctx.request;
   if (!types.includes(type)) throw unsupported(`The body must be ${types.join(' or ')}.`);
   if (!['', 'utf-8', 'utf8'].includes(charset.toLowerCase()))
-    throw unsupported('The body must be written in UTF-8.');
+    throw unsupported('The body must be encoded in UTF-8.');
   if (!['', 'identity', 'gzip'].includes(encodingOf(ctx)))
-    throw unsupported('The body may be compressed with gzip, and with nothing else.');
+    throw unsupported('The body may be compressed only with gzip.');
   ownPace.add(ctx.req);
 }
 
@@ -433,7 +436,7 @@ class EarlyEnd {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const seconds = longestMs / 1_000;
     const timer = setTimeout(
-      () => reject(new DomainError('too-slow', `Nothing of the body came for ${seconds} s.`)),
+      () => reject(new DomainError('too-slow', `No part of the body arrived for ${seconds} s.`)),
       longestMs,
     );
     this.#reject = reject;
@@ -452,7 +455,7 @@ function describe(error: unknown, req: IncomingMessage, isCompressed: boolean): 
   if (error instanceof DomainError) return error;
   const code = codeOf(error);
   if (isCompressed && code.startsWith('Z_'))
-    return new DomainError('invalid-input', 'The body is not gzip, or not all of it.', {
+    return new DomainError('invalid-input', 'The body is not gzip, or is incomplete.', {
       cause: error,
     });
   return req.complete ? error : brokeOff(error);
@@ -461,13 +464,13 @@ function describe(error: unknown, req: IncomingMessage, isCompressed: boolean): 
 const tooDense = () =>
   new DomainError(
     'invalid-input',
-    `The gzip of the body expands more than ${maxExpansion}-fold. Send it as it is, or in smaller parts.`,
+    `The body expands more than ${maxExpansion}-fold. Send it uncompressed or in smaller parts.`,
   );
 const encodingOf = (ctx: Context) => ctx.get('content-encoding').trim().toLowerCase();
 const unsupported = (message: string) => new DomainError('unsupported-type', message);
-const stops = () => new DomainError('unavailable', 'The service stops.');
+const stops = () => new DomainError('unavailable', 'The service is stopping.');
 const brokeOff = (cause?: unknown) =>
-  new DomainError('invalid-input', 'The body broke off.', { cause });
+  new DomainError('invalid-input', 'The request body ended early.', { cause });
 
 /** What the outer middleware finds out about a request before any route does. */
 export type RequestState = Pick<

@@ -69,7 +69,8 @@ function describe(error: unknown): Description {
     const code = (STATUS_CODES[status] ?? 'error').toLowerCase().replaceAll(' ', '-');
     return { status, code, detail: `${error.message}.`.replace(/\.\.$/, '.'), problems: [] };
   }
-  const detail = 'The service could not answer this request. Its log says why, by the requestId.';
+  const detail =
+    'The service could not answer this request. Its log has the details under this requestId.';
   return { status: 500, code: 'internal-error', detail, problems: [] };
 }
 

@@ -13,7 +13,7 @@ export function startHealth({ listUnready, ...options }: HealthOptions): Promise
     ...options,
     routes: probeRoutes({ listUnready }),
     authenticate: async () => {
-      throw new DomainError('unauthenticated', 'Nothing here asks for a token.');
+      throw new DomainError('unauthenticated', 'No token is required here.');
     },
   });
 }
@@ -69,30 +69,33 @@ const BridgeStatus = z
     reason: z
       .string()
       .nullable()
-      .describe('Why it is not connected, as a code of docs/scaling.md.'),
+      .describe('Why it is not connected, as a code from docs/scaling.md.'),
     /** Where one process at a time is connected: whether one holds the lease; null elsewhere. */
     lease: z.enum(['held', 'free']).nullable(),
     holder: z.string().nullable().describe('The process that holds the lease: machine and number.'),
     lastInTs: timestamp.nullable(),
     lastOutTs: timestamp.nullable(),
-    refused: z.int().describe('Messages not taken since the start of the processes that run it.'),
+    refused: z.int().describe('Messages not accepted since the processes that run it started.'),
   })
   .meta({ id: 'BridgeStatus' });
 
 const StatusResponse = z.object({
   status: z.enum(['online', 'degraded']),
   timestamp,
-  version: z.string().meta({ description: 'Of the program that answers.', example: '0.4.0' }),
+  version: z
+    .string()
+    .meta({ description: 'The version of the program that answers.', example: '0.4.0' }),
   degraded: z
     .array(z.string())
     .describe(
-      'What is not well: database, database-writes, sessions, clock (in doubt: nothing is deleted by it), bridge:<connectorName>; empty when online.',
+      'What is not working: database, database-writes, sessions, clock (in doubt: nothing is ' +
+        'deleted by it), bridge:<connectorName>; empty when online.',
     ),
   reasons: z
     .array(
       z.object({
-        name: z.string().describe('What of `degraded` it is about.'),
-        reason: z.string().describe('A code of docs/operations.md.'),
+        name: z.string().describe('Which part of `degraded` it concerns.'),
+        reason: z.string().describe('A code from docs/operations.md.'),
         sinceTs: timestamp,
       }),
     )
@@ -101,7 +104,9 @@ const StatusResponse = z.object({
   bridges: z
     .array(BridgeStatus)
     .optional()
-    .describe('Bridges to external brokers, whichever process runs them; absent without any.'),
+    .describe(
+      'Bridges to external brokers, whichever process runs them; absent if there are none.',
+    ),
 });
 
 export type StatusDeps = {

@@ -54,7 +54,7 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
   const answers = new StalledAnswers([room, largeRoom]);
   return async (ctx, route, caller) => {
     if (route.isVital) return noPlace;
-    if (isShort()) throw comeLater(ctx, 'The service has little memory left: try again later.');
+    if (isShort()) throw comeLater(ctx, 'The service is low on memory: try again later.');
     const body = route.body ? expectBody(ctx, route, bodyLimitBytes) : 0;
     const name = nameOf(ctx, caller);
     const answer = `${name} ${route.path}`;
@@ -62,9 +62,9 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
     const bytes = most > usualBytes ? expected.of(answer, usualBytes, most) : most;
     const enter = async (where: ByteRoom, needed: number) => {
       // It left while it was found out who it is: nothing would tell that its place is free again.
-      if (ctx.res.closed) throw comeLater(ctx, 'The client has gone.');
+      if (ctx.res.closed) throw comeLater(ctx, 'The client disconnected.');
       const place = where.enter(name, needed);
-      if (!place) throw comeLater(ctx, 'Too many requests wait already: try again later.');
+      if (!place) throw comeLater(ctx, 'Too many requests are waiting already: try again later.');
       // An answer that is being sent still takes its room, and so does a client that reads slowly.
       ctx.res.once('close', place.leave.bind(place));
       if (!place.isIn) {
@@ -106,7 +106,7 @@ async function waitFor(place: Reservation, ctx: Context, longestMs: number): Pro
   await waitAtMost(Promise.race([place.entered, gone]), longestMs);
   if (place.isIn) return;
   place.leave();
-  throw comeLater(ctx, 'The service has too much to do at once: try again later.');
+  throw comeLater(ctx, 'The service is overloaded: try again later.');
 }
 
 /** Not logged each time: a client that asks too often would fill the log. */
@@ -214,7 +214,7 @@ export async function hasArrived(request: IncomingMessage): Promise<void> {
   const onReadable = () => {
     if (request.complete) resolve();
   };
-  const onClose = () => reject(new DomainError('invalid-input', 'The body broke off.'));
+  const onClose = () => reject(new DomainError('invalid-input', 'The request body ended early.'));
   request.on('readable', onReadable).once('close', onClose);
   if (request.destroyed) onClose();
   try {

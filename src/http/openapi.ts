@@ -27,9 +27,9 @@ export function createOpenApi(
       title: 'Sensorium',
       version,
       description:
-        'Devices, purposes, events and measurements. Begin with `POST /v2/accounts`: its `accountAuthToken` is ' +
-        'the bearer token of all that follows. Identifiers in examples are to be replaced by your own. Times ' +
-        'are milliseconds since the Unix epoch.',
+        'Devices, purposes, events and measurements. Start with `POST /v2/accounts`: its ' +
+        '`accountAuthToken` is the bearer token for everything that follows. Replace the ' +
+        'identifiers in examples with your own. Times are milliseconds since the Unix epoch.',
       license: { name: 'MIT', identifier: 'MIT' },
     },
     servers: [{ url: '/', description: 'This service' }],
@@ -54,13 +54,13 @@ export function createOpenApi(
         apiKey: {
           type: 'http',
           scheme: 'bearer',
-          description: 'A key of /v2/accounts/keys, with the scope that the operation names.',
+          description: 'A key of /v2/accounts/keys with the scope that the operation names.',
         },
         ticket: {
           type: 'apiKey',
           in: 'query',
           name: 'ticket',
-          description: 'Of an address that POST /v2/streams made.',
+          description: 'From an address created with POST /v2/streams.',
         },
       },
     },
@@ -176,8 +176,10 @@ export function describeWebhook({
     requestParams: { header: z.object(Object.fromEntries(described)) },
     requestBody: { required: true, content: { 'application/json': { schema: body } } },
     responses: {
-      '2XX': { description: 'It is taken.' },
-      '4XX': { description: 'It is sent again later, as with no answer within 5 s.' },
+      '2XX': { description: 'The receiver accepted the message.' },
+      '4XX': {
+        description: 'The message is sent again later, as it is after 5 s without an answer.',
+      },
     },
   };
 }
@@ -359,45 +361,46 @@ const ProblemResponse = z
   .object({
     type: z.string().meta({
       description:
-        'Stable, for programs: urn:sensorium:error: and invalid-input, unauthenticated, forbidden, ' +
-        'account-disabled, quota-exceeded, not-found, device-gone, conflict, too-many-requests, unavailable, ' +
-        'internal-error, or the words of the status.',
+        'Stable, for programs: urn:sensorium:error: followed by invalid-input, ' +
+        'unauthenticated, forbidden, account-disabled, quota-exceeded, not-found, device-gone, ' +
+        'conflict, too-many-requests, unavailable, internal-error, or the HTTP reason phrase ' +
+        'of the status.',
       example: 'urn:sensorium:error:not-found',
     }),
     title: z.string(),
     status: z.int(),
     detail: z.string().meta({ description: 'For people.' }),
     timestamp: z.int(),
-    requestId: z.string().meta({ description: 'Names the request in the log of the service.' }),
+    requestId: z.string().meta({ description: "Identifies the request in the service's log." }),
     errors: z
       .array(z.object({ path: z.string(), message: z.string() }).meta({ id: 'InvalidMember' }))
       .optional()
       .meta({
         description:
-          'The problems, a hundred at most; `path` is a JSON Pointer or a query parameter.',
+          'The problems, at most a hundred; `path` is a JSON Pointer or a query parameter.',
       }),
     quota: z
       .string()
       .optional()
-      .meta({ description: 'The name of the quota that this would go beyond.' }),
-    limit: z.int().optional().meta({ description: 'What the account may have of it.' }),
-    used: z.int().optional().meta({ description: 'What it has.' }),
+      .meta({ description: 'The name of the quota that this request would exceed.' }),
+    limit: z.int().optional().meta({ description: "The account's limit." }),
+    used: z.int().optional().meta({ description: 'What the account uses.' }),
   })
-  .meta({ id: 'Problem', description: 'RFC 9457 members, and `timestamp`.' });
+  .meta({ id: 'Problem', description: 'The members of RFC 9457, and `timestamp`.' });
 
 const saidOf: Record<number, string> = {
-  400: 'Something in the request is wrong: `errors` says where, and what was expected.',
-  401: 'There is no token, or it opens nothing (any more).',
-  403: 'Not allowed: `detail` says why. An API key lacks the scope, or no key opens this.',
-  404: "There is no such thing, or it is somebody else's.",
-  408: 'Nothing of the body came for too long.',
-  409: 'It is in the way of something else: `detail` says of what.',
+  400: 'Something in the request is wrong: `errors` says where and what was expected.',
+  401: 'The token is missing, or it is not or no longer valid.',
+  403: 'Not allowed: `detail` says why. The API key lacks the scope, or API keys cannot open this route.',
+  404: 'The resource does not exist, or it belongs to somebody else.',
+  408: 'No part of the body arrived for too long.',
+  409: 'The request conflicts with something: `detail` says with what.',
   413: 'The body is too large.',
-  415: 'The body is of another media type.',
-  422: 'The `Idempotency-Key` came with another request before.',
-  429: 'Too many requests: again after `Retry-After`.',
-  500: 'A fault of the service, which its log has by the `requestId`.',
-  503: 'Something is away or full for the moment: again after `Retry-After`.',
+  415: 'The body has an unsupported media type.',
+  422: 'The `Idempotency-Key` was already used for a different request.',
+  429: 'Too many requests: try again after `Retry-After`.',
+  500: "An internal error; the service's log has it under the `requestId`.",
+  503: 'Something is temporarily unavailable or full: try again after `Retry-After`.',
 };
 
 const seconds = z.string().optional().meta({ description: 'Seconds.' });

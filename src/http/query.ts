@@ -80,7 +80,7 @@ function findUnknown({ query }: Context, route: Route): Problem[] {
     const meant = nearestName(path, known);
     const hint =
       meant === null ? `known are ${known.join(', ') || 'none'}` : `did you mean ${meant}?`;
-    return { path, message: `is no parameter of this route: ${hint}` };
+    return { path, message: `is not a parameter of this route: ${hint}` };
   });
 }
 

@@ -171,7 +171,7 @@ const strict = z
     override: ({ jsonSchema }: { jsonSchema: object }) => {
       describeAs(jsonSchema, {
         type: 'boolean',
-        description: 'What would be warned of because it is not known is refused.',
+        description: 'Whether unknown members, which otherwise cause a warning, are refused.',
       });
     },
   });
@@ -240,7 +240,7 @@ export function invalid(problems: Problem[]): DomainError {
   const detail =
     problems.length < maxProblems
       ? 'The request is not valid.'
-      : `The request is not valid. Its first ${maxProblems} problems are listed.`;
+      : `The request is not valid. The first ${maxProblems} problems are listed.`;
   return new DomainError('invalid-input', detail, { problems: problems.slice(0, maxProblems) });
 }
 

@@ -87,7 +87,7 @@ function refuse(router: Router, ctx: Context): void {
   const allowed = isWellFormed(ctx.path) ? methodsOf(router, ctx) : [];
   if (allowed.length === 0) ctx.throw(404, 'There is no such resource');
   ctx.set('Allow', allowed.join(', '));
-  if (ctx.method !== 'OPTIONS') ctx.throw(405, 'The resource does not know this method');
+  if (ctx.method !== 'OPTIONS') ctx.throw(405, 'This resource does not support this method');
   ctx.status = 204;
 }
 
@@ -174,7 +174,7 @@ async function answerTo(
 function checkCondition(ctx: Context): void {
   const tags = ctx.get('if-match').trim();
   if (tags === '' || tags === '*') return;
-  ctx.throw(412, 'Nothing here has an entity tag, so If-Match never holds but with *');
+  ctx.throw(412, 'Resources here have no entity tags, so only If-Match: * can hold');
 }
 
 /** Whoever reads it, each piece is made as a part of the request. */
@@ -244,7 +244,7 @@ async function identify(deps: RouterDeps, route: Route, ctx: Context): Promise<C
     route.auth === 'ticket'
       ? await deps.authenticateTicket?.(credential)
       : await deps.authenticate(credential);
-  if (!account) throw new DomainError('unauthenticated', 'No ticket opens this.');
+  if (!account) throw new DomainError('unauthenticated', 'A ticket does not open this route.');
   deps.onLogin?.(ctx.req);
   if (deps.takeRequest) applyRateLimit(ctx, deps.takeRequest(account.accountId));
   checkRights(account, route);
@@ -276,14 +276,14 @@ const cookieRequest = (ctx: Context) => ({
 /** RFC 6750 section 2.1. Throws `unauthenticated`. */
 function bearer(ctx: Context): string {
   const token = /^Bearer +([\w.~+/-]+=*) *$/i.exec(ctx.get('authorization'))?.[1];
-  if (token === undefined) throw new DomainError('unauthenticated', 'A bearer token is needed.');
+  if (token === undefined) throw new DomainError('unauthenticated', 'A bearer token is required.');
   return token;
 }
 
 /** Throws `unauthenticated`. */
 function ticketOf({ query: { ticket } }: Context): string {
   if (typeof ticket === 'string') return ticket;
-  throw new DomainError('unauthenticated', 'A ticket is needed: POST /v2/streams.');
+  throw new DomainError('unauthenticated', 'A ticket is required: POST /v2/streams.');
 }
 
 export type CompressOptions = {
@@ -359,12 +359,16 @@ export function checkRights(account: Account, { scope, isOfWholeAccount }: Route
   const { key } = account;
   if (!key) return;
   if (scope === undefined)
-    throw new DomainError('forbidden', 'No API key opens this: log in with the password.');
+    throw new DomainError(
+      'forbidden',
+      'An API key does not open this route: log in with the password.',
+    );
   checkScope(account, scope);
   if (isOfWholeAccount && key.labels.length > 0)
     throw new DomainError(
       'forbidden',
-      'The API key is confined to devices with certain labels, and this is of the whole account.',
+      'The API key is restricted to devices with certain labels, but this route concerns the ' +
+        'whole account.',
     );
 }
 

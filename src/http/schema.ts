@@ -58,7 +58,7 @@ export const timestampQuery = z
   .transform((text, context): number => {
     const ts = readTime(text);
     if (ts !== null) return ts;
-    const message = 'expected milliseconds since 1970, or a time such as 2026-11-23T08:00:00Z';
+    const message = 'expected milliseconds since 1970 or a time such as 2026-11-23T08:00:00Z';
     context.addIssue({ code: 'custom', message });
     return z.NEVER;
   })
@@ -71,7 +71,8 @@ export const timestampQuery = z
           { type: 'string', format: 'date' },
         ],
         description:
-          'Inclusive: milliseconds since 1970, or ISO 8601 with an offset (2026-11-23T08:00:00Z); a date alone is its first moment in UTC.',
+          'Inclusive. Milliseconds since 1970, or ISO 8601 with an offset ' +
+          '(2026-11-23T08:00:00Z). A date alone means its first moment in UTC.',
       });
     },
   });
@@ -94,7 +95,7 @@ export function limitQuery(max: number, fallback: number = max) {
           type: 'integer',
           minimum: 1,
           default: fallback,
-          description: `At most ${max}; more is taken as ${max}.`,
+          description: `At most ${max}; a larger number counts as ${max}.`,
         });
       },
     });
@@ -110,7 +111,7 @@ export const stateQuery = z
   })
   .refine(
     (state) => Object.values(state).every((id) => Math.abs(id) <= 2_147_483_647),
-    'is no number of a purpose and a state',
+    'does not name a purpose and a state',
   )
   .meta({ description: 'puId:stId', example: '1:2' });
 /** The same where its absence means something. */
@@ -173,13 +174,13 @@ export const devicesQuery = z
   .transform(namesOf)
   .pipe(
     z
-      .array(z.guid('is no deviceAuthUuid').toLowerCase())
+      .array(z.guid('is not a deviceAuthUuid').toLowerCase())
       .min(1)
       .max(maxQueryDevices, `names more than ${maxQueryDevices} devices`),
   )
   .optional()
   .meta({
-    description: `Only these devices, ${maxQueryDevices} at most, by \`deviceAuthUuid\` with commas.`,
+    description: `Only these devices, at most ${maxQueryDevices}, by \`deviceAuthUuid\`, separated by commas.`,
     example: exampleIds.device,
   });
 
@@ -194,7 +195,7 @@ export const labelQuery = z
     `expected at most ${maxLabelLength} characters`,
   )
   .optional()
-  .meta({ description: 'Only devices with this label: one, a comma is part of it.' });
+  .meta({ description: 'Only devices with this label. One label: a comma is part of it.' });
 
 /**
  * An opaque `cursor` query parameter that carries `schema`'s value from one page to the next;
@@ -212,7 +213,7 @@ export function cursorQuery<S extends z.ZodType>(schema: S) {
     })
     .optional()
     .meta({
-      description: 'Where the next page begins: taken from the Link header, never made up.',
+      description: 'Where the next page begins. Take it from the Link header; do not construct it.',
     });
 }
 

@@ -202,7 +202,7 @@ export function refuseConnection(error: Error & { code?: string }, socket: Duple
   if (error.code === 'ERR_HTTP_REQUEST_TIMEOUT') {
     return refuse(socket, 408, 'The request took too long to arrive', nowTs);
   }
-  return refuse(socket, 400, 'This is not HTTP as RFC 9112 has it', nowTs);
+  return refuse(socket, 400, 'This is not HTTP according to RFC 9112', nowTs);
 }
 
 /** `isAddressed`: by its one `Host`. */
@@ -214,7 +214,7 @@ export function refuseUpgrade(socket: Duplex, isAddressed: boolean, nowTs: numbe
 
 /** Answers a request that cannot even wait, and ends its connection: nothing more is read of it. */
 export function refuseAtOnce(response: ServerResponse, nowTs: number): void {
-  const detail = 'Too many large requests wait already: try again later.';
+  const detail = 'Too many large requests are waiting already: try again later.';
   const error = new DomainError('unavailable', detail, { retryAfterSeconds: 2 });
   sendRefusal(response, error, nowTs);
 }
@@ -226,13 +226,13 @@ export function refuseHost(response: ServerResponse, nowTs: number): void {
 
 /** RFC 9110 section 10.1.1. */
 export function refuseExpectation(response: ServerResponse, nowTs: number): void {
-  sendRefusal(response, of(417, 'The only expectation that is met is 100-continue'), nowTs);
+  sendRefusal(response, of(417, 'The only supported expectation is 100-continue'), nowTs);
 }
 
 /** RFC 9110 section 9.3.6. */
 export function refuseConnect(socket: Duplex, nowTs: number) {
   socket.on('error', () => socket.destroy());
-  return refuse(socket, 405, 'This service is no proxy: there is no CONNECT', nowTs);
+  return refuse(socket, 405, 'This service is not a proxy and does not support CONNECT', nowTs);
 }
 
 /** What a request is answered with that no route sees; its connection ends. */

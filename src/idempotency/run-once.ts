@@ -130,7 +130,7 @@ async function make(
   }, leaseMs / 3);
   try {
     const text = await call((work) => work(keep));
-    if (!isKept) throw new Error('A route with an Idempotency-Key kept nothing of what it made.');
+    if (!isKept) throw new Error('A route with an Idempotency-Key did not record what it created.');
     return text;
   } catch (error) {
     // Where the commit went through after all, there is something kept, and it stays.
@@ -145,10 +145,10 @@ const ignore = () => undefined;
 
 /** draft-ietf-httpapi-idempotency-key-header section 2.7. */
 const usedForAnother = () =>
-  new DomainError('key-reused', 'This Idempotency-Key was used for another request.');
+  new DomainError('key-reused', 'This Idempotency-Key was already used for a different request.');
 
 const underWay = () =>
-  new DomainError('conflict', 'Another request with this Idempotency-Key is still under way.');
+  new DomainError('conflict', 'Another request with this Idempotency-Key is still in progress.');
 
 /** Who waits for a request of another process looks again after so long, and then less often. */
 const firstPauseMs = 25;
@@ -360,7 +360,8 @@ export function createBox(keys: readonly Buffer[]): Box {
       }
       throw new DomainError(
         'conflict',
-        'This was done, but its answer can no longer be read: the secret was changed since.',
+        'The request was carried out, but its answer can no longer be read, because the secret ' +
+          'has changed since.',
       );
     },
   };

@@ -38,7 +38,10 @@ export class Receipt {
 
   /** In numbers, for people. */
   describe(): string {
-    return `${this.stored} lines are stored, ${this.repeated} were there already, ${this.rejected} are rejected`;
+    return (
+      `${this.stored} lines are stored, ${this.repeated} were already there, ${this.rejected} ` +
+      'are rejected'
+    );
   }
 }
 
@@ -156,7 +159,7 @@ export class ImportRun {
   }
 
   async #inTurn(work: () => Promise<void>): Promise<void> {
-    const refuse = () => new DomainError('unavailable', 'The service stops.');
+    const refuse = () => new DomainError('unavailable', 'The service is stopping.');
     const wait = { signal: this.#signal, refuse };
     const release = await this.#deps.turns.take(this.#owner.accountId, wait);
     await work().finally(release);
@@ -450,7 +453,7 @@ async function tryOnce(
     await deps.note(tx, there, deps.clock());
     await deps.count(tx, owner.accountId, there, added);
   }
-  const reason = 'invalid: the millisecond has 1,000 values of this sense, and no room for more';
+  const reason = 'invalid: this sense already has 1,000 values at this millisecond, the maximum';
   const rejected = crowded.map((row) => ({ row, reason }));
   return { added, repeated: there.length - added - crowded.length, rejected, gone };
 }
@@ -464,7 +467,7 @@ async function storeHalves(
 ): Promise<StoredBatch> {
   const [first] = rows;
   if (rows.length === 1 && first) {
-    const rejected = [{ row: first, reason: 'internal: the database refused it' }];
+    const rejected = [{ row: first, reason: 'internal: the database rejected it' }];
     return { added: 0, repeated: 0, rejected, gone: [] };
   }
   const middle = Math.ceil(rows.length / 2);

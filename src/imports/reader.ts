@@ -50,18 +50,19 @@ function csvReader(): LineReader {
 
 function noHeader(message: string): DomainError {
   const detail =
-    'The first line of CSV names the columns: deviceAuthUuid, sId, ts, and val or lat and long, in any order.';
+    'The first line of a CSV file names the columns in any order: deviceAuthUuid, sId, ts, and ' +
+    'val or lat and long.';
   return new DomainError('invalid-input', detail, { problems: [{ path: '/1', message }] });
 }
 
 /** A line that is one JSON object. Members of other names are not read. */
 export function readJsonLine(text: string, line: number): ImportCandidate | string {
   // To find out by an exception costs twenty times as much.
-  if (!/^\s*\{/.test(text)) return 'invalid: the line is no JSON object';
+  if (!/^\s*\{/.test(text)) return 'invalid: the line is not a JSON object';
   try {
     return toCandidate(JSON.parse(text) as Fields, line);
   } catch {
-    return 'invalid: the line is no JSON object';
+    return 'invalid: the line is not a JSON object';
   }
 }
 
@@ -94,7 +95,7 @@ const sIdForm = /^0x[0-9A-Fa-f]{1,1024}$/;
 export function toCandidate(fields: Fields, line: number): ImportCandidate | string {
   const { deviceAuthUuid, sId } = fields;
   if (typeof deviceAuthUuid !== 'string' || !uuidForm.test(deviceAuthUuid))
-    return 'invalid: deviceAuthUuid is no UUID';
+    return 'invalid: deviceAuthUuid is not a UUID';
   if (typeof sId !== 'string' || !sIdForm.test(sId))
     return 'invalid: sId is not 0x followed by hexadecimal digits';
   const ts = toTs(fields.ts);
@@ -113,20 +114,20 @@ function toTs(ts: unknown): number | null {
 function toValue({ val, lat, long }: Fields): Pick<ImportCandidate, 'val' | 'long'> | string {
   const hasVal = val !== undefined && val !== null;
   const hasPlace = (lat !== undefined && lat !== null) || (long !== undefined && long !== null);
-  if (hasVal && hasPlace) return 'invalid: val stands beside lat and long';
+  if (hasVal && hasPlace) return 'invalid: val cannot be combined with lat and long';
   if (typeof val === 'object' && val !== null) {
     return toPlace('lat' in val ? val.lat : undefined, 'long' in val ? val.long : undefined);
   }
   if (hasPlace) return toPlace(lat, long);
   if (!hasVal) return 'invalid: neither val nor lat and long';
   // Zero has no sign in the history.
-  return isFinite(val) ? { val: val + 0, long: undefined } : 'invalid: val is no finite number';
+  return isFinite(val) ? { val: val + 0, long: undefined } : 'invalid: val is not a finite number';
 }
 
 function toPlace(lat: unknown, long: unknown): Pick<ImportCandidate, 'val' | 'long'> | string {
   if (isFinite(lat) && isFinite(long) && Math.abs(lat) <= 90 && Math.abs(long) <= 180)
     return { val: lat + 0, long: long + 0 };
-  return 'invalid: lat and long are not both degrees, -90 to 90 and -180 to 180';
+  return 'invalid: lat and long must be degrees, -90 to 90 and -180 to 180';
 }
 
 const isFinite = (value: unknown): value is number => Number.isFinite(value);
@@ -175,7 +176,7 @@ const needed = ['deviceAuthUuid', 'sId', 'ts'] as const;
 /** Reads the first line; text: what is wrong with it. Columns of other names are not read. */
 export function readHeader(text: string): Columns | string {
   const names = splitCsv(text)?.map((name) => name.trim());
-  if (!names) return 'the header has a quote that does not end';
+  if (!names) return 'the header has an unclosed quote';
   const columns: Columns = {
     count: names.length,
     deviceAuthUuid: names.indexOf('deviceAuthUuid'),
@@ -188,7 +189,7 @@ export function readHeader(text: string): Columns | string {
   const missing = needed.filter((name) => columns[name] === -1);
   if (missing.length > 0) return `the header has no column ${missing.join(', ')}`;
   if ((columns.lat === -1) !== (columns.long === -1))
-    return 'the header has one of lat and long, and not the other';
+    return 'the header has only one of lat and long';
   if (columns.val === -1 && columns.lat === -1)
     return 'the header has neither a column val nor lat and long';
   return columns;
@@ -203,7 +204,7 @@ export function readCsvLine(
   columns: Columns,
 ): ImportCandidate | string {
   const cells = splitCsv(text);
-  if (!cells) return 'invalid: a quote does not end, or does not begin its field';
+  if (!cells) return 'invalid: a quote is not closed, or does not start its field';
   if (cells.length !== columns.count)
     return `invalid: ${cells.length} fields where the header has ${columns.count}`;
   const cell = (name: keyof Fields) => cells[columns[name]]?.trim();

@@ -95,7 +95,7 @@ function tooMany(limit: number): DomainError {
   const windowSeconds = waitMs / 1_000;
   return new DomainError(
     'too-many-requests',
-    'The account has as many imports under way as it may.',
+    'The account has reached its number of concurrent imports.',
     {
       retryAfterSeconds: windowSeconds,
       rate: { quota: 'imports', limit, windowSeconds, resetSeconds: windowSeconds },
@@ -107,17 +107,19 @@ const count = z.int().min(0);
 
 export const ImportReceipt = z.object({
   stored: count,
-  repeated: count.meta({ description: 'Lines that were stored already: they stay once.' }),
+  repeated: count.meta({
+    description: 'Lines that were already stored; they are stored only once.',
+  }),
   rejected: count,
   errors: z
     .array(
       z.object({
-        line: z.int().min(1).meta({ description: 'Counted from 1; of CSV that is the header.' }),
-        reason: z.string().meta({ description: 'A code, a colon and what is wrong, for people.' }),
+        line: z.int().min(1).meta({ description: 'Counted from 1; in CSV, line 1 is the header.' }),
+        reason: z.string().meta({ description: 'A code, a colon and an explanation for people.' }),
       }),
     )
     .max(100)
-    .meta({ description: 'Why lines were rejected: the first hundred.' }),
+    .meta({ description: 'Why lines were rejected; at most the first hundred.' }),
   timestamp,
 });
 export type ImportReceipt = z.infer<typeof ImportReceipt>;

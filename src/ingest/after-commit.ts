@@ -43,7 +43,7 @@ export function tellStored(plan: Plan, written: Written, deps: TellDeps): void {
   } catch (err) {
     deps.log.error(
       { event: 'batch.untold', err },
-      'A batch is stored, but not everything that follows from it happened.',
+      'A batch is stored, but some of its effects failed.',
     );
   }
 }
@@ -62,7 +62,7 @@ function perform(rows: Changes, { bus, log, handOver, observe, clock }: TellDeps
   const logHandOver = (err: unknown) =>
     log.warn(
       { event: 'profile.not-handed-over', err },
-      'A profile could not be sent to its device; it is sent when the device subscribes.',
+      'A profile could not be sent to its device; it will be sent when the device subscribes.',
     );
   for (const effect of rows.effects) {
     if (effect.kind === 'down') bus.publish('down', effect);
@@ -122,7 +122,7 @@ function noteEvents(
     else beyond += 1;
   }
   if (beyond === 0) return;
-  const message = `${beyond} events are beyond the account's quota of events: they are not recorded.`;
+  const message = `${beyond} events exceed the account's event quota and are not recorded.`;
   outcome.rejected.push({ reason: 'events-not-recorded', message, path: '', more: beyond });
 }
 

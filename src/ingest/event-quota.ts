@@ -253,8 +253,8 @@ export function noteUnrecorded({ rows }: Plan, events: NewEvent[]): void {
 export type UsedUp = 'eventsPerDay' | 'eventsPerSecond';
 
 const until: Record<UsedUp, string> = {
-  eventsPerDay: ', nor are further ones today (UTC)',
-  eventsPerSecond: ': they came too many at once',
+  eventsPerDay: ', and no further ones will be today (UTC)',
+  eventsPerSecond: ', because too many came at once',
 };
 
 /** Has a device told how many events of its own messages were not recorded. */
@@ -269,7 +269,9 @@ export function tellUnrecorded(
   const { topic, arrivedTs: ts } = units[0]?.message.uplink ?? { topic: '', arrivedTs: 0 };
   const rejection: Rejection = {
     reason: 'events-not-recorded',
-    message: `The account's quota ${quota} is used up: ${count} events of this device were not recorded${until[quota]}. This is said once a minute.`,
+    message:
+      `The account's quota ${quota} is used up: ${count} events of this device were not ` +
+      `recorded${until[quota]}. Reported once a minute.`,
   };
   const row = { messageId, item: -1, payload: '', ts, topic };
   rows.rejections.push({ ...rejection, ...row, deviceId });

@@ -383,7 +383,7 @@ export function divideUnit({ message, content, rejections }: Unit, count: number
 /** What is left of a single item that the database would not take: a rejection. */
 export function toRejection({ message, content, rejections }: Unit, code: string): Unit {
   const index = 'items' in content ? content.items[0]?.index : null;
-  const reason = `The database refused this (${code}); it is kept here and nowhere else.`;
+  const reason = `The database rejected this item (${code}); only this entry keeps it.`;
   const path = index === null || index === undefined ? '' : `/${index}`;
   return {
     message,

@@ -22,7 +22,7 @@ export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
   } catch (error) {
     deps.log.error(
       { event: 'batch.failed', err: error },
-      'A batch could not be stored; its senders send it again.',
+      'A batch could not be stored; its senders will send it again.',
     );
     failAll(batch.works, error);
   }
@@ -100,7 +100,10 @@ function withoutWithdrawn(works: Work[]): Work[] {
 /** What follows of devices of which something was given up fails too, so that all comes again in order. */
 function withoutGivenUp(works: Work[], { givenUp, deps }: Storing): Work[] {
   if (givenUp.size === 0) return works;
-  const error = new DomainError('unavailable', 'A message before this one could not be stored.');
+  const error = new DomainError(
+    'unavailable',
+    'An earlier message of this device could not be stored.',
+  );
   const gone = works.filter(({ queue }) => givenUp.has(queue));
   failAll(gone, error);
   deps.queues.failBehind(gone, error);
@@ -112,12 +115,12 @@ export function giveUp(works: Work[], cause: unknown, { givenUp, deps }: Storing
   const { log, stopping, queues } = deps;
   forgetContexts(works);
   const message = stopping.aborted
-    ? 'The service stops before this could be stored.'
+    ? 'The service is stopping and could not store this.'
     : 'This could not be stored for too long.';
   if (!stopping.aborted) {
     log.error(
       { event: 'batch.given-up', err: cause, devices: works.length },
-      'A batch was tried too often; nothing of it is acknowledged, and its senders send it again.',
+      'A batch failed too often; nothing in it is acknowledged, and its senders will send it again.',
     );
   }
   const error = new DomainError('unavailable', message, { cause });
@@ -231,7 +234,7 @@ async function waitAndRetry(works: Work[], error: unknown, storing: Storing): Pr
   const { attempts, deps } = storing;
   deps.log.warn(
     { event: 'batch.retried', err: error, attempt: attempts.failures, devices: works.length },
-    'A batch could not be stored and is tried again.',
+    'A batch could not be stored and will be retried.',
   );
   await pauseBeforeNext(attempts, deps);
   return deps.stopping.aborted ? givenUp(works, error, storing) : again(works);
@@ -274,7 +277,7 @@ function isolate([work]: Work[], error: unknown, { log }: StoreDeps): Work[] {
   }
   log.error(
     { event: 'item.refused', err: error, device: work.queue.device.uuid },
-    'The database refused an item, which became a rejection of its device.',
+    'The database rejected an item, which was recorded as a rejection of its device.',
   );
   return [{ queue: work.queue, units: [toRejection(unit, stateOf(error) || 'internal')] }];
 }

@@ -400,7 +400,7 @@ export class MillisecondFull extends Error {
   readonly rows: MeasurementRow[];
 
   constructor(rows: MeasurementRow[]) {
-    super(`${rows.length} measurements found no room in their millisecond`);
+    super(`${rows.length} measurements exceeded the maximum for one millisecond`);
     this.rows = rows;
   }
 }
@@ -430,7 +430,7 @@ function rejectSome(unit: Unit, isWrong: (item: Item<SentMeasurement>) => boolea
 function toRejection({ index, value: { sId, ts } }: Item<SentMeasurement>): Rejection {
   return {
     reason: 'unstorable',
-    message: `Sense ${sId} has 1,000 other values at ts ${ts}: no more fit into a millisecond.`,
+    message: `Sense ${sId} already has 1,000 other values at ts ${ts}, the maximum for one millisecond.`,
     path: index === null ? '' : `/${index}`,
   };
 }

@@ -420,7 +420,7 @@ const JobFailure = z
     deviceAuthUuid: z.guid(),
     reason: z.string().meta({
       description:
-        'no-such-device, too-many-labels, took-too-long, or internal-error: the log says more.',
+        'no-such-device, too-many-labels, took-too-long, or internal-error: the log has the details.',
     }),
   })
   .meta({ id: 'JobFailure' });
@@ -428,11 +428,11 @@ export type JobFailure = z.infer<typeof JobFailure>;
 
 const common = {
   action: z.string(),
-  labels: z.array(z.string()).optional().meta({ description: 'Of label and unlabel.' }),
-  untilTs: timestamp.optional().meta({ description: 'Of mute.' }),
+  labels: z.array(z.string()).optional().meta({ description: 'For label and unlabel.' }),
+  untilTs: timestamp.optional().meta({ description: 'For mute.' }),
   state: JobState,
-  done: z.int().meta({ description: 'Devices that had their turn, failed ones too.' }),
-  of: z.int().meta({ description: 'Devices of the job.' }),
+  done: z.int().meta({ description: 'Devices processed so far, including failed ones.' }),
+  of: z.int().meta({ description: 'All devices of the job.' }),
   startedTs: timestamp,
   endedTs: timestamp.optional(),
 };
@@ -440,7 +440,7 @@ const common = {
 export const Job = z.object({
   ...common,
   failed: z.array(JobFailure).meta({ description: 'The first thousand.' }),
-  failedMore: z.int().optional().meta({ description: 'How many more have failed.' }),
+  failedMore: z.int().optional().meta({ description: 'How many more devices failed.' }),
   timestamp,
 });
 
@@ -450,7 +450,7 @@ export const JobList = z.object({
       .object({
         jobId: z.guid(),
         ...common,
-        failures: z.int().meta({ description: 'Devices with which it could not be done.' }),
+        failures: z.int().meta({ description: 'Devices for which the action failed.' }),
       })
       .meta({ id: 'JobEntry' }),
   ),
@@ -516,7 +516,7 @@ export function createStartJob({ db, limitsOf, believedTs, onStarted }: StartJob
 }
 
 function stoppedTooMuch(restMs: number): DomainError {
-  return new DomainError('too-many-requests', 'Jobs were stopped a moment ago: wait a little.', {
+  return new DomainError('too-many-requests', 'Jobs were just stopped: wait a moment.', {
     retryAfterSeconds: Math.ceil(restMs / 1_000),
   });
 }

@@ -37,7 +37,7 @@ function list(db: Sql): Route {
     method: 'get',
     path: '/v2/jobs',
     summary: 'List jobs',
-    description: 'Newest first: those under way, and the last 100 of the last 30 days.',
+    description: 'Newest first: those in progress, and the last 100 of the last 30 days.',
     tag,
     auth: 'account',
     errors: [],
@@ -60,7 +60,7 @@ function read(db: Sql): Route {
     scope: 'devices:read',
     method: 'get',
     path: '/v2/jobs/{jobId}',
-    summary: 'Show how far a job is',
+    summary: 'Show the progress of a job',
     tag,
     auth: 'account',
     params: JobParams,
@@ -89,7 +89,8 @@ function stop(db: Sql): Route {
     method: 'delete',
     path: '/v2/jobs/{jobId}',
     summary: 'Stop a job',
-    description: 'What was done by then stays done. One that has ended stays as it is.',
+    description:
+      'Devices already processed stay as they are. A job that has ended does not change.',
     tag,
     auth: 'account',
     params: JobParams,
@@ -98,7 +99,7 @@ function stop(db: Sql): Route {
     handler: async ({ account, params, request }) => {
       const { receivedTs } = request;
       if (!(await stopJob(db, ownerOf(account), params.jobId, receivedTs))) throw noSuchJob();
-      return { timestamp: request.now(), message: 'The job does nothing any more.' };
+      return { timestamp: request.now(), message: 'The job is stopped.' };
     },
   });
 }

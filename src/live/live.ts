@@ -259,7 +259,8 @@ export class Board {
     try {
       await this.#serveAll();
     } catch (cause) {
-      const error = cause instanceof Error ? cause : new Error('A stream broke off.', { cause });
+      const error =
+        cause instanceof Error ? cause : new Error('A stream was interrupted.', { cause });
       for (const { members } of this.#groups.values())
         for (const member of members) member.end(error);
     } finally {

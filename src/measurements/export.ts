@@ -32,9 +32,9 @@ export function exportRoute({ db, exports }: ExportRouteDeps): Route {
     path: '/v2/measurements',
     summary: 'Query the measurements of many devices',
     description:
-      'Of the devices named, or of those with a label: all points of the range, or buckets of them, one ' +
-      'series behind the other. JSON, CSV or, with `Accept: application/x-ndjson`, a line for each. Ten ' +
-      'million points at most.',
+      'All points in the range, or buckets of them, from the named devices or from those with ' +
+      'a label, one series after the other. JSON, CSV or, with `Accept: application/x-ndjson`, ' +
+      'one line per point or bucket. At most ten million points.',
     tag: 'Measurements',
     errors: [400, 404],
     streams: { types: [csvType, ndjsonType], json: true },
@@ -158,7 +158,7 @@ export async function refuseTooManyPoints(
     {
       most: 10_000_000,
       what: 'points',
-      instead: 'a shorter range, fewer devices or senses, or for buckets (bucket=1h)',
+      instead: 'a shorter range, fewer devices or senses, or buckets (bucket=1h)',
     },
   );
 }

@@ -51,10 +51,11 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
       path: '/v2/measurements/{deviceAuthUuid}',
       summary: 'Get measurements',
       description:
-        'Points, newest first, page by page; or, with `bucket`, all buckets of the range, newest ' +
-        'first, without positions; days and months begin as the clocks of `tz` have it. In ranges of more than a week what arrives late is in the buckets ' +
-        'within five minutes. At most two with `bucket` are answered at once (the quota `exports`); others ' +
-        'wait for ten seconds, then 429.',
+        'Points, newest first, page by page. With `bucket`: all buckets of the range, newest ' +
+        'first, without positions; days and months begin according to the time zone `tz`. In ' +
+        'ranges of more than a week, late arrivals appear in the buckets within five minutes. ' +
+        'At most two requests with `bucket` run at once (the quota `exports`); further ones ' +
+        'wait up to ten seconds, then get 429.',
       tag: 'Measurements',
       errors: [400, 401, 404, 503],
       responseHeaders: { Link: 'The next page of points, where there is one.' },
@@ -124,8 +125,9 @@ export function latestRoute({ db }: { db: Sql }): Route {
     path: '/v2/measurements/latest',
     summary: 'Get the newest measurements of many devices',
     description:
-      'Of each sense that ever measured something the newest value, by device in the order of their ' +
-      'registration. All devices of the account, those named, or those that have a label; page by page.',
+      'The newest value of each sense that has ever measured something, by device in order of ' +
+      'registration. All devices of the account, the named ones, or those with a label; page ' +
+      'by page.',
     tag: 'Measurements',
     errors: [400, 404],
     responseHeaders: { Link: 'The next page of devices, where there is one.' },

@@ -24,7 +24,7 @@ export const BucketView = z
   .object({
     sId: z.string(),
     ts: timestamp.meta({
-      description: 'Where the bucket begins; buckets are counted from 1970 on, in the time zone.',
+      description: 'Where the bucket begins. Buckets are counted from 1970 in the time zone.',
     }),
     min: z.number(),
     max: z.number(),
@@ -48,8 +48,8 @@ export const LatestView = z
   .object({
     deviceAuthUuid: deviceUuid,
     ...measured,
-    name: z.string().optional().meta({ description: 'With `describe`: what the sense is called.' }),
-    unit: z.string().optional().meta({ description: 'With `describe`, as the two beside it.' }),
+    name: z.string().optional().meta({ description: 'With `describe`: the name of the sense.' }),
+    unit: z.string().optional().meta({ description: 'With `describe`, like `name` and `unit`.' }),
     decimals: z.int().optional(),
   })
   .meta({ id: 'LatestMeasurement' });
@@ -72,7 +72,7 @@ export const bucketQuery = z
   .string()
   .regex(
     /^0*[1-9]\d{0,9}(s|m|h|d|mo)$/,
-    'expected a positive whole number of s, m, h, d or mo, such as 15m',
+    'expected a positive whole number followed by s, m, h, d or mo, such as 15m',
   )
   .transform((text): BucketWidth => {
     const [, digits = '1', unit = 's'] = /^(\d+)(\w+)$/.exec(text) ?? [];
@@ -84,16 +84,17 @@ export const bucketQuery = z
   )
   .optional()
   .meta({
-    description: 'Width of a bucket: a whole number of s, m, h, d or months: 15m, 1d, 1mo.',
+    description:
+      'Width of a bucket: a whole number of seconds, minutes, hours, days or months: 15m, 1d, 1mo.',
   });
 
 /** `tz` of a query. */
 export const timeZoneQuery = z
   .string()
   .max(64)
-  .refine(isTimeZone, 'expected a name of the IANA database, such as Europe/Berlin')
+  .refine(isTimeZone, 'expected a time zone name from the IANA database, such as Europe/Berlin')
   .optional()
-  .meta({ description: 'In which days and months of buckets begin; UTC if absent.' });
+  .meta({ description: 'The time zone whose days and months the buckets follow; UTC if absent.' });
 
 /** For `superRefine`. */
 export function needBucket(
@@ -101,7 +102,11 @@ export function needBucket(
   context: z.RefinementCtx,
 ): void {
   if (bucket || tz === undefined) return;
-  context.addIssue({ code: 'custom', path: ['tz'], message: 'is of buckets: give bucket too' });
+  context.addIssue({
+    code: 'custom',
+    path: ['tz'],
+    message: 'applies only to buckets: add bucket',
+  });
 }
 
 export const MeasurementQuery = z
@@ -129,10 +134,10 @@ export const LatestQuery = z.strictObject({
   ...devicesMembers,
   senses: sensesQuery,
   describe: flagQuery(
-    'Adds the `name`, `unit` and `decimals` that the configuration has of a sense.',
+    "Adds `name`, `unit` and `decimals` from the device's configuration of the sense.",
   ),
   limit: limitQuery(maxLatestDevices).meta({
-    description: `Devices of a page; at most ${maxLatestDevices}.`,
+    description: `Devices per page; at most ${maxLatestDevices}.`,
   }),
   cursor: cursorQuery(z.int().min(1)),
 });
@@ -144,7 +149,9 @@ const Stats = z
   .string()
   .transform(namesOf)
   .pipe(z.array(z.enum(statNames)).min(1).max(statNames.length))
-  .meta({ description: `Some of ${statNames.join(', ')}; min,max,avg,last,count if absent.` });
+  .meta({
+    description: `One or more of ${statNames.join(', ')}; min,max,avg,last,count if absent.`,
+  });
 
 export const ExportQuery = z
   .strictObject({
@@ -155,7 +162,7 @@ export const ExportQuery = z
     stats: Stats.optional(),
     ...rangeMembers,
     shape: z.enum(['rows', 'columns']).default('rows').meta({
-      description: 'columns: a list of times and one of values for each series; of JSON only.',
+      description: 'columns: for each series a list of times and a list of values. JSON only.',
     }),
   })
   .superRefine(needDevices)
@@ -163,8 +170,9 @@ export const ExportQuery = z
   .superRefine(({ bucket, stats, shape }, context) => {
     const say = (path: string, message: string) =>
       context.addIssue({ code: 'custom', path: [path], message });
-    if (!bucket && stats) say('stats', 'is of buckets: give bucket too');
-    if (bucket && shape === 'columns') say('shape', 'columns are of points, not of buckets');
+    if (!bucket && stats) say('stats', 'applies only to buckets: add bucket');
+    if (bucket && shape === 'columns')
+      say('shape', 'columns are available for points, not for buckets');
   });
 export type ExportQuery = z.output<typeof ExportQuery>;
 
@@ -188,7 +196,7 @@ const ExportedBucket = BucketView.partial({
     deviceAuthUuid: deviceUuid,
     sum: z.number().optional(),
     first: z.number().optional(),
-    delta: z.number().optional().meta({ description: 'The last value less the first.' }),
+    delta: z.number().optional().meta({ description: 'The last value minus the first.' }),
   })
   .meta({ id: 'DeviceBucket' });
 

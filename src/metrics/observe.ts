@@ -19,29 +19,29 @@ export function observeConnector(registry: Registry): Observer {
   const registers = [registry];
   const connected = new Gauge({
     name: 'mqtt_connected_clients',
-    help: 'Connections of devices.',
+    help: 'Open device connections.',
     registers,
   });
   const connects = new Counter({
     name: 'mqtt_connects_total',
-    help: 'Connections that were let in.',
+    help: 'Accepted connections.',
     registers,
   });
   const refusals = new Counter({
     name: 'mqtt_refusals_total',
-    help: 'Connections that were not let in, by reason.',
+    help: 'Refused connections, by reason.',
     labelNames: ['reason'],
     registers,
   });
   const disconnects = new Counter({
     name: 'mqtt_disconnects_total',
-    help: 'Connections that ended, by reason.',
+    help: 'Ended connections, by reason.',
     labelNames: ['reason'],
     registers,
   });
   const message = countMessages(registry, {
     name: 'mqtt_messages_total',
-    help: 'Messages from devices over MQTT, by kind of topic.',
+    help: 'Messages received from devices over MQTT, by kind of topic.',
   });
   const acknowledgements = new DurationHistogram({
     name: 'mqtt_acknowledgement_seconds',
@@ -69,12 +69,14 @@ export function observeRates(registry: Registry): RateObserver {
   const registers = [registry];
   const waits = new Counter({
     name: 'device_rate_waits_total',
-    help: 'Times that a device was not read, or not answered, for a while because of its rates.',
+    help: 'How often reading from or answering a device was paused because of its rates.',
     registers,
   });
   const beyond = new Counter({
     name: 'device_beyond_rates_total',
-    help: 'What devices brought beyond their rates while nobody else was there, in messages or measurements.',
+    help:
+      'Messages and measurements accepted from devices beyond their rates while nobody else was ' +
+      'waiting.',
     registers,
   });
   return { waited: () => waits.inc(), beyond: (amount) => beyond.inc(amount) };
@@ -91,24 +93,24 @@ export function observeIngest(registry: Registry, depth: () => number): IngestOb
   });
   const durations = new Histogram({
     name: 'ingest_batch_seconds',
-    help: 'Time a batch took, with everything that was tried again.',
+    help: 'Time taken by a batch, including retries.',
     buckets: [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers,
   });
   const stored = new Counter({
     name: 'ingest_measurements_total',
-    help: 'Measurements committed, redelivered ones included.',
+    help: 'Committed measurements, including redelivered ones.',
     registers,
   });
   const rejections = new Counter({
     name: 'ingest_rejections_total',
-    help: 'Items that were kept as rejections, by reason.',
+    help: 'Items recorded as rejections, by reason.',
     labelNames: ['reason'],
     registers,
   });
   new Gauge({
     name: 'ingest_queue_depth',
-    help: 'Messages that arrived and are not committed yet.',
+    help: 'Messages received but not yet committed.',
     registers,
     collect() {
       this.set(depth());
@@ -128,7 +130,7 @@ export function observeIngest(registry: Registry, depth: () => number): IngestOb
 export function observeOutbox(registry: Registry): NonNullable<NotificationsOptions['onOutcome']> {
   const attempts = new Counter({
     name: 'notification_attempts_total',
-    help: 'Attempts to deliver push messages, SMS, e-mail and webhooks, by how they ended.',
+    help: 'Attempts to deliver push messages, SMS, e-mail and webhooks, by result.',
     labelNames: ['kind', 'state'],
     registers: [registry],
   });
@@ -139,7 +141,9 @@ export function observeOutbox(registry: Registry): NonNullable<NotificationsOpti
 export function observeHooks(registry: Registry): SecretCheckDeps['onRefused'] {
   const refusals = new Counter({
     name: 'broker_hook_refusals_total',
-    help: 'Requests to /connector/… without the right secret, and bridges without theirs: wrong, or not looked at any more.',
+    help:
+      'Requests to /connector/… without the right secret, and bridges without theirs: wrong, or ' +
+      'no longer checked.',
     labelNames: ['reason'],
     registers: [registry],
   });
@@ -174,7 +178,9 @@ export function observeNearQuotas(
 ): (counts: ReadonlyMap<string, Record<string, number>>) => void {
   const accounts = new Gauge({
     name: 'accounts_near_quota',
-    help: 'Accounts that use 80 % and more of a quota, by quota and by level (near, used-up); looked up every minute.',
+    help:
+      'Accounts that use 80 % or more of a quota, by quota and level (near, used-up); updated ' +
+      'every minute.',
     labelNames: ['quota', 'level'],
     registers: [registry],
   });
@@ -188,7 +194,7 @@ export function observeNearQuotas(
 export function observeShares(registry: Registry, countWaiting: () => number): void {
   new Gauge({
     name: 'database_requests_waiting',
-    help: 'Requests of accounts that wait for a connection to the database, as their account has its share.',
+    help: 'Requests that wait for a database connection because their account has used its share.',
     registers: [registry],
     collect() {
       this.set(countWaiting());
@@ -208,7 +214,7 @@ export function createMetrics(): Metrics {
   collectDefaultMetrics({ register: registry });
   new Gauge({
     name: 'build_info',
-    help: 'Always 1: which version runs, on which Node.',
+    help: 'Always 1; the labels name the running version and its Node version.',
     labelNames: ['version', 'node'],
     registers: [registry],
   }).set({ version, node: process.versions.node }, 1);
@@ -280,12 +286,12 @@ export function observeBridges(registry: Registry): (bridge: ObservedBridge) => 
         }
       },
     });
-  gauge('bridge_connected', 'Whether the bridge is connected to its broker, 1 or 0.', (view) =>
+  gauge('bridge_connected', 'Whether the bridge is connected to its broker: 1 or 0.', (view) =>
     Number(view.isConnected),
   );
   gauge(
     'bridge_state_since_timestamp_seconds',
-    'Since when it is connected, or is not.',
+    'Since when the bridge has been connected or disconnected.',
     ({ sinceTs }) => sinceTs / 1_000,
   );
   gauge(
@@ -295,12 +301,12 @@ export function observeBridges(registry: Registry): (bridge: ObservedBridge) => 
   );
   gauge(
     'bridge_last_message_in_timestamp_seconds',
-    'When the last message came from the broker.',
+    'When the last message arrived from the broker.',
     ({ lastInTs }) => (lastInTs === null ? null : lastInTs / 1_000),
   );
   gauge(
     'bridge_last_message_out_timestamp_seconds',
-    'When the broker took the last message for a device.',
+    'When the broker accepted the last message for a device.',
     ({ lastOutTs }) => (lastOutTs === null ? null : lastOutTs / 1_000),
   );
   new Gauge({
@@ -318,7 +324,7 @@ export function observeBridges(registry: Registry): (bridge: ObservedBridge) => 
   });
   new Counter({
     name: 'bridge_refused_total',
-    help: 'Messages that were not taken, by reason.',
+    help: 'Messages that were not accepted, by reason.',
     labelNames: ['connector', 'reason'],
     registers: [registry],
     collect() {
@@ -334,7 +340,7 @@ export function observeBridges(registry: Registry): (bridge: ObservedBridge) => 
 export function observeHttpTurns(registry: Registry, countWaiting: () => number): void {
   new Gauge({
     name: 'http_requests_waiting',
-    help: 'Requests that have come and were not begun yet, as many came at once.',
+    help: 'Requests that have arrived but not started, because many arrived at once.',
     registers: [registry],
     collect() {
       this.set(countWaiting());
@@ -350,23 +356,25 @@ export function observeHttpUplink(
   const registers = [registry];
   const message = countMessages(registry, {
     name: 'http_uplink_messages_total',
-    help: 'Messages from devices over HTTP, by kind of topic.',
+    help: 'Messages received from devices over HTTP, by kind of topic.',
   });
   const answers = new DurationHistogram({
     name: 'http_uplink_answer_seconds',
-    help: 'Time from a message over HTTP to its answer, which follows its commit; without the wait for rates.',
+    help:
+      'Time from a message over HTTP to its answer, which follows its commit; excludes the wait ' +
+      'for rates.',
     buckets: waitBuckets,
     registers,
   });
   const refusals = new Counter({
     name: 'http_uplink_refusals_total',
-    help: 'Requests of devices that were not let in, by reason.',
+    help: 'Refused requests of devices, by reason.',
     labelNames: ['reason'],
     registers,
   });
   new Gauge({
     name: 'http_uplink_waiting_polls',
-    help: 'Requests of devices that wait for messages.',
+    help: 'Device requests waiting for messages.',
     registers,
     collect() {
       this.set(read().polls);
@@ -384,13 +392,13 @@ export function observeTicks(registry: Registry): TickObserver {
   const registers = [registry];
   const ticks = new Counter({
     name: 'ticks_total',
-    help: 'Evaluations of devices that time alone led to, by how they ended.',
+    help: 'Evaluations triggered by time alone, by result.',
     labelNames: ['outcome'],
     registers,
   });
   const behind = new Gauge({
     name: 'ticks_behind_seconds',
-    help: 'For how long the oldest evaluation that time leads to is due.',
+    help: 'How long the oldest evaluation triggered by time has been due.',
     registers,
   });
   return {

@@ -111,7 +111,7 @@ async function installWithin(
   await lockUsage(tx, accountId);
   const targets = await claimTargets(tx, accountId, uuids, labels);
   if (targets.length !== uuids.length) {
-    throw new DomainError('not-found', 'A device is not there: nothing was installed.');
+    throw new DomainError('not-found', 'A device does not exist: nothing was installed.');
   }
   if (problems.length > 0) {
     throw unfit(problems);
@@ -137,7 +137,7 @@ async function installWithin(
 function normalize(deviceAuthUuids: string[]): string[] {
   const uuids = [...new Set(deviceAuthUuids.map((uuid) => uuid.toLowerCase()))];
   if (uuids.every(isUuid)) return uuids;
-  throw new DomainError('not-found', 'A device is not there: nothing was installed.');
+  throw new DomainError('not-found', 'A device does not exist: nothing was installed.');
 }
 
 function toText(purposes: Purpose[]): ProfileText {
@@ -168,7 +168,7 @@ function inOrder<T>(ids: string[], stored: Map<string, T>): T[] {
   return ids.map((id) => {
     const purpose = stored.get(id);
     if (purpose === undefined) {
-      throw new DomainError('not-found', 'A purpose is not there: nothing was installed.');
+      throw new DomainError('not-found', 'A purpose does not exist: nothing was installed.');
     }
     return purpose;
   });
@@ -317,7 +317,7 @@ export function warnOfOwnEngines({ path, member }: ServiceOnly, count: number): 
     count === 1
       ? 'a chosen device evaluates its profiles itself'
       : `${count} of the chosen devices evaluate their profiles themselves`;
-  return [warning('needs-service-engine', path, `${who}, and may not know ${member}`)];
+  return [warning('needs-service-engine', path, `${who}, and may not support ${member}`)];
 }
 
 const superseded = transition('superseded');

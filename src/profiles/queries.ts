@@ -216,7 +216,7 @@ export const RollOut = z.object({
         deviceAuthUuid: deviceUuid,
         state: z.enum(profileStates),
         text: z.string().optional().meta({ description: "The device's words, where it had any." }),
-        ts: timestamp.meta({ description: 'When it came to this state.' }),
+        ts: timestamp.meta({ description: 'When the profile entered this state.' }),
       })
       .meta({ id: 'RollOutDevice' }),
   ),

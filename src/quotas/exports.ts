@@ -103,12 +103,12 @@ type Begun<T> = {
   signal: AbortSignal;
 };
 
-const noTurn = () => new DomainError('unavailable', 'The service stops.');
+const noTurn = () => new DomainError('unavailable', 'The service is stopping.');
 
 function tooMany(limit: number, windowSeconds: number): DomainError {
   return new DomainError(
     'too-many-requests',
-    'The account has as many exports under way as it may.',
+    'The account has reached its number of concurrent exports.',
     {
       retryAfterSeconds: windowSeconds,
       rate: { quota: 'exports', limit, windowSeconds, resetSeconds: windowSeconds },

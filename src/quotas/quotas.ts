@@ -82,7 +82,7 @@ export async function lockUsage(tx: Sql, accountId: number): Promise<void> {
 }
 
 export function accountGone(): DomainError {
-  return new DomainError('unauthenticated', 'The account is gone.');
+  return new DomainError('unauthenticated', 'The account no longer exists.');
 }
 
 /** foreign_key_violation: the account was removed while somebody waited to count for it. */
@@ -133,7 +133,7 @@ export type Exceeded = { quota: QuotaName; limit: number; used: number };
 
 /** What is refused because the account would have more than its quota of something. */
 export function quotaExceeded({ quota, limit, used }: Exceeded): DomainError {
-  const message = `This goes beyond the quota ${quota}: ${used} of ${limit} are in use.`;
+  const message = `This exceeds the quota ${quota}: ${used} of ${limit} are in use.`;
   return new DomainError('quota-exceeded', message, { exceeded: { quota, limit, used } });
 }
 
@@ -232,7 +232,7 @@ const maxProblems = 100;
 /** Throws `invalid-input` with what is larger than it may be, if anything is. */
 export function refuseOversized(problems: Problem[]): void {
   if (problems.length === 0) return;
-  const message = 'The request has something larger than it may be.';
+  const message = 'The request contains something larger than allowed.';
   throw new DomainError('invalid-input', message, { problems: problems.slice(0, maxProblems) });
 }
 
@@ -263,7 +263,7 @@ export async function storeWithin<T>(
   }
   throw new DomainError(
     'unavailable',
-    'Other requests use up and free the last of a quota at this moment: try again later.',
+    'Other requests are using up and freeing the last of a quota right now: try again later.',
   );
 }
 
@@ -276,7 +276,9 @@ export async function refuseBeyond(sql: Sql, within: Within): Promise<void> {
 /** Why something was not stored, for whoever has the account's usage locked. */
 export async function explainRefusal(sql: Sql, within: Within): Promise<DomainError> {
   const refusal = await findRefusal(sql, within);
-  return refusal ?? new DomainError('unavailable', 'Nothing was stored, and no quota says why.');
+  return (
+    refusal ?? new DomainError('unavailable', 'Nothing was stored, and no quota explains why.')
+  );
 }
 
 /** Null where it would be within all quotas by now. */

@@ -17,14 +17,14 @@ export function quotaRoutes({ db, ...sources }: QuotaRouteDeps): Route[] {
       name: 'getUsage',
       method: 'get',
       path: '/v2/accounts/usage',
-      summary: 'Get what the account may use, and uses',
+      summary: "Get the account's quotas and usage",
       tag: 'Accounts',
       auth: 'account',
       errors: [],
       response: UsageList,
       handler: async ({ account: { accountId }, request }) => {
         const usage = await listUsage(db, sources, accountId);
-        if (!usage) throw new DomainError('unauthenticated', 'The account is gone.');
+        if (!usage) throw new DomainError('unauthenticated', 'The account no longer exists.');
         return { usage, timestamp: request.now() };
       },
     }),
@@ -36,14 +36,14 @@ export const UsageList = z.object({
   usage: z.array(
     z
       .object({
-        quota: z.string().meta({ description: 'As in refusals.', example: 'devices' }),
+        quota: z.string().meta({ description: 'The same name as in errors.', example: 'devices' }),
         limit: z.int(),
         used: z.int().nullable().meta({
           description:
-            'Null for the size of one thing, and for what each process counts for itself.',
+            'Null for the size of a single thing and for what each process counts separately.',
         }),
         level: z.enum(['near', 'used-up']).optional().meta({
-          description: 'near: 80 % are in use. used-up: all of it is. Absent below.',
+          description: 'near: at least 80 % is in use. used-up: all of it is. Absent below 80 %.',
         }),
       })
       .meta({ id: 'QuotaUsage' }),

@@ -222,7 +222,7 @@ function touch(session: Session, nowTs: number): Session | null {
 }
 
 function noSession(): DomainError {
-  return new DomainError('unauthenticated', 'The token is not valid, or no longer.');
+  return new DomainError('unauthenticated', 'The token is invalid or has expired.');
 }
 
 const algorithm = 'HS256';

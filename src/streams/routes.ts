@@ -48,10 +48,11 @@ const documentation = {
 };
 
 const ofMeasurements =
-  'Server-sent events, `measurement` each: what devices measure, once it is stored. `Last-Event-ID` resumes: of ' +
-  'each sense all that is later than the last value that was sent of it, of a day at most; values of the last ' +
-  'seconds may come again. What arrived late meanwhile is in the history only. The first message, `opened`, ' +
-  'says so. Who does not keep up is sent `dropped` with the reason, and resumes.';
+  'Server-sent events, one `measurement` for each value that a device measures, once it is ' +
+  'stored. `Last-Event-ID` resumes: it sends every value later than the last one sent of its ' +
+  'sense, at most a day back; values of the last seconds may be repeated. Values that arrived ' +
+  'late in the meantime are only in the history; the first message, `opened`, says so. A ' +
+  'reader that does not keep up is sent `dropped` with the reason, and resumes.';
 
 type Asked = Pick<StreamReader, 'kinds' | 'filters'>;
 type Holding = Pick<StreamReader, 'recheck' | 'signal' | 'onEnd'>;
@@ -100,13 +101,14 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
       scope: 'data:read',
       method: 'post',
       path: '/v2/streams',
-      summary: 'Make an address to stream from',
+      summary: 'Create a stream address',
       description:
-        'For `EventSource`, which can send no header: one connection that carries the kinds named, under the SSE ' +
-        'names `event`, `measurement`, `alarm`, `device` and `devices`. A key needs `devices:read` for the kind ' +
-        '`devices`. The address opens for a minute, and again for a minute after each ' +
-        'break, one connection at a time: opened once more it ends the one before. It ends with the session or ' +
-        'the key that made it, and is as secret as they are.',
+        'For `EventSource`, which cannot send headers: one connection that carries the named ' +
+        'kinds, under the SSE names `event`, `measurement`, `alarm`, `device` and `devices`. A ' +
+        'key needs the scope `devices:read` for the kind `devices`. The address can be opened ' +
+        'for a minute, and again for a minute after each disconnection, one connection at a ' +
+        'time: opening it again ends the previous connection. It expires with the session or ' +
+        'key that created it and is as secret as they are.',
       tag: 'Streams',
       auth: 'account',
       errors: [403, 404],
@@ -132,12 +134,12 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
       scope: 'data:read',
       method: 'get',
       path: '/v2/streams',
-      summary: 'Stream from an address that was made',
-      description: `Server-sent events of the kinds that were named. ${ofMeasurements}`,
+      summary: 'Stream from a stream address',
+      description: `Server-sent events of the named kinds. ${ofMeasurements}`,
       auth: 'ticket',
       errors: [400, 403, 404],
       query: z.strictObject({
-        ticket: z.string().meta({ description: 'Of the address.', example: exampleTicket }),
+        ticket: z.string().meta({ description: 'From the address.', example: exampleTicket }),
       }),
       handler: ({ account, query, request }) =>
         refuseSlowly(async () => {

@@ -89,30 +89,31 @@ export const devicesReasons = ['changed', 'many', 'missed'] as const;
 /** What of the kinds a stream carries. */
 export const StreamFilters = z.strictObject({
   devices: z
-    .array(z.guid('is no deviceAuthUuid').toLowerCase())
+    .array(z.guid('is not a deviceAuthUuid').toLowerCase())
     .min(1)
     .max(maxDevices)
     .optional()
-    .meta({ description: `Only these devices, by \`deviceAuthUuid\`; ${maxDevices} at most.` }),
+    .meta({ description: `Only these devices, by \`deviceAuthUuid\`; at most ${maxDevices}.` }),
   label: labelQuery,
   measurementDevices: z
-    .array(z.guid('is no deviceAuthUuid').toLowerCase())
+    .array(z.guid('is not a deviceAuthUuid').toLowerCase())
     .min(1)
     .max(maxDevices)
     .optional()
     .meta({
       description:
-        'Of measurements: only these devices, in the place of `devices`. A page shows the values of a few ' +
-        `devices and the alarms of all. ${maxDevices} at most.`,
+        'For measurements: only these devices, instead of `devices`. A page can then show the ' +
+        `values of a few devices and the alarms of all. At most ${maxDevices}.`,
     }),
   senses: z
     .array(z.string().max(1_024))
     .min(1)
     .max(maxSenses)
     .optional()
-    .meta({ description: 'Of measurements: only these senses.' }),
+    .meta({ description: 'For measurements: only these senses.' }),
   maxHz: z.number().min(leastHz).max(mostHz).optional().meta({
-    description: 'Of measurements: values of each sense in a second, at most; the newest are sent.',
+    description:
+      'For measurements: at most this many values of each sense per second; the newest are sent.',
   }),
 });
 export type StreamFilters = z.infer<typeof StreamFilters>;
@@ -129,7 +130,7 @@ export const MeasurementStreamQuery = z.strictObject({
     .refine((hz) => hz >= leastHz && hz <= mostHz, `expected a number from ${leastHz} to ${mostHz}`)
     .optional()
     .meta({
-      description: 'Values of each sense in a second, at most; the newest are sent.',
+      description: 'At most this many values of each sense per second; the newest are sent.',
       example: '1',
     }),
 });
@@ -149,17 +150,20 @@ export const NewStream = z.strictObject({
     .optional()
     .meta({
       description:
-        'Where it resumes if the request that opens it has no `Last-Event-ID`: a page that was closed, or ' +
-        'wants other devices, goes on with a new address.',
+        'Where to resume if the request that opens the stream has no `Last-Event-ID`: a page ' +
+        'that was closed or wants other devices continues with a new address.',
     }),
 });
 export type NewStream = z.infer<typeof NewStream>;
 
 export const MadeStream = z.object({
   url: z.string().meta({
-    description: 'Path and query to open, at the address that was asked. Whoever has it can.',
+    description:
+      'The path and query to open, on the host of this request. Anyone who has it can open it.',
   }),
-  expiresTs: timestamp.meta({ description: 'Until then it opens; then again after each break.' }),
+  expiresTs: timestamp.meta({
+    description: 'The address can be opened until then, and again after each disconnection.',
+  }),
   timestamp,
 });
 
@@ -178,9 +182,10 @@ const StreamOpened = z
   .object({
     timestamp,
     resumed: z.boolean(),
-    start: timestamp.optional().meta({ description: 'Of before it nothing is sent again.' }),
+    start: timestamp.optional().meta({ description: 'Nothing before this time is sent again.' }),
     late: z.literal('in-history-only').optional().meta({
-      description: 'What arrived meanwhile and is older than what was sent of its sense.',
+      description:
+        'Values that arrived in the meantime and are older than the last value sent of their sense.',
     }),
   })
   .meta({ id: 'StreamOpened' });
@@ -197,7 +202,10 @@ export const StreamedDevice = z
     presence: z.enum(presences),
     lastSeenTs: timestamp,
   })
-  .meta({ id: 'StreamedDevice', description: 'It connected or left: how it stands now.' });
+  .meta({
+    id: 'StreamedDevice',
+    description: 'A device connected or disconnected; its current state.',
+  });
 
 export type StreamedDevice = z.infer<typeof StreamedDevice>;
 
@@ -205,9 +213,9 @@ export type StreamedDevice = z.infer<typeof StreamedDevice>;
 const StreamedDevices = z.object({ reason: z.enum(devicesReasons) }).meta({
   id: 'StreamedDevices',
   description:
-    'Ask for the list again. `changed`: devices were added, removed, labelled or configured anew; `many`: more ' +
-    'devices connected or left than are named; `missed`: what changed while the stream was away, or while other ' +
-    'processes could not be heard, is not told.',
+    'Request the list again. `changed`: devices were added, removed, labelled or reconfigured. ' +
+    '`many`: more devices connected or disconnected than are named. `missed`: changes while ' +
+    'the stream was away, or while other processes could not be reached, are not reported.',
 });
 
 export const StreamedMessage = z

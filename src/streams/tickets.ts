@@ -94,7 +94,7 @@ export function createTickets({ db, bus, clock, findHolder }: TicketDeps): Ticke
 }
 
 function noSuchTicket(): DomainError {
-  return new DomainError('unauthenticated', 'The ticket is unknown, or opens nothing any more.');
+  return new DomainError('unauthenticated', 'The ticket is unknown or no longer valid.');
 }
 
 const prefix = 'stream_';

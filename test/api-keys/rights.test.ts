@@ -61,7 +61,10 @@ test.each(named)('%s is open to its scope and to no other', async (_name, route)
   const { scope } = route;
   if (scope === undefined) {
     const { status, detail } = await call(route, keys.all);
-    expect([status, detail]).toEqual([403, expect.stringContaining('No API key opens this')]);
+    expect([status, detail]).toEqual([
+      403,
+      expect.stringContaining('An API key does not open this'),
+    ]);
     return;
   }
   const refused = await call(route, without.get(scope));

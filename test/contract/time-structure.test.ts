@@ -51,7 +51,7 @@ test('every problem of a cause is named at once, with what to write instead', ()
   expect(problems).toEqual({
     [`${at}/thresholds/isGt`]: expect.stringContaining('another cause'),
     [`${at}/thresholds/isLt`]: expect.stringContaining('another cause'),
-    [`${at}/threshold/forMs`]: expect.stringContaining('noneForMs alone says how long'),
+    [`${at}/threshold/forMs`]: expect.stringContaining('noneForMs alone sets the duration'),
     [`${at}/threshold/negate`]: expect.stringContaining('another cause'),
   });
 });

@@ -102,7 +102,7 @@ describe('what a schema does not know is named at its place, with what was meant
     expect(warned).toEqual({
       path: `${thresholdsAt}/isAbove`,
       code: 'unknown-member',
-      message: 'there is no member isAbove here, and it has no effect; did you mean isGt?',
+      message: 'unknown member isAbove has no effect; did you mean isGt?',
       meant: 'isGt',
     });
   });

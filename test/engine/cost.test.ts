@@ -53,7 +53,7 @@ test('long windows count, and the figure is told', () => {
   const purpose = Purpose.parse({ puId: 1, initStId: 1, states: [{ stId: 1, events }] });
   const [problem, ...others] = checkCosts([purpose], { ...roomy, evidenceBytes: 32_000 });
   expect(others).toEqual([]);
-  expect(problem?.message).toMatch(/at most 32000 bytes, here it can become 3[5-9]\d{3}$/);
+  expect(problem?.message).toMatch(/at most 32000 bytes, but this profile can reach 3[5-9]\d{3}$/);
   expect(checkCosts([purpose], { ...roomy, evidenceBytes: 40_000 })).toEqual([]);
 });
 

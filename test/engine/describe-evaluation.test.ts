@@ -59,7 +59,7 @@ describe('a cause in words:', () => {
     ],
     ['agrees for 3 of 10 minutes, 2 are missing', { ...tenMinutes, missing: 2 }],
     [
-      'agrees for 10 of 10 minutes, holds at any moment',
+      'agrees for 10 of 10 minutes, holds any moment now',
       { ...tenMinutes, sinceTs: now - 11 * minute, dueTs: now - 5 },
     ],
     ['agreed for 10 min, holds', { ...tenMinutes, holds: true }],
@@ -82,7 +82,7 @@ describe('a cause in words:', () => {
 
   test.each<[string, Partial<CauseExplanation>]>([
     [
-      'change over 1 h is compared after half of that: 20 of 30 minutes',
+      'change over 1 h is compared after half that time: 20 of 30 minutes',
       { over: hour, collectedMs: 20 * minute, seen },
     ],
     ['change over 1 h -3.2: does not agree', { over: hour, statistic: -3.2, seen, of: 1 }],
@@ -136,39 +136,47 @@ describe('an event in words:', () => {
     ['fires when its cause holds', {}, [3]],
     ['fires when all causes hold, 1 of 2 do', { causes: [high, { ...high, sId: '0x2' }] }, [9]],
     ['fires when its cause holds; rings then', { actions: push }, [3]],
-    ['fires when its cause holds; its alarm is open, and people were told', { actions: push }, [9]],
     [
-      'fires when its cause holds; would ring, but snoozed until 2026-11-23 13:30:00 UTC',
+      'fires when its cause holds; opens an alarm, notifies nobody, and people were told',
+      { actions: push },
+      [9],
+    ],
+    [
+      'fires when its cause holds; would notify people, but it is snoozed until 2026-11-23 13:30:00 UTC',
       { actions: push },
       [3],
       { snoozedUntilTs: until },
     ],
     [
-      'fires when its cause holds; would ring, but the device is muted until 2026-11-23 13:30:00 UTC',
+      'fires when its cause holds; would notify people, but the device is muted until 2026-11-23 13:30:00 UTC',
       { actions: { ...push, alarm: false } },
       [3],
       { mutedUntilTs: until },
     ],
     ['fires when its cause holds; rings then', { actions: push }, [3], { snoozedUntilTs: now }],
     [
-      'fires when its cause holds; its alarm is acknowledged: nobody is told again',
+      'fires when its cause holds; its alarm is acknowledged: nobody is notified again',
       { actions: push },
       [9],
       { state: 'acknowledged', told: 'told' },
     ],
     [
-      'fires when its cause holds; its alarm is open, and nobody was told (no-recipient)',
+      'fires when its cause holds; opens an alarm, notifies nobody, and nobody was told (no-recipient)',
       { actions: push },
       [9],
       { state: 'open', told: 'none', notNotified: 'no-recipient' },
     ],
     [
-      'fires when its cause holds; people are told each time',
+      'fires when its cause holds; people are notified each time',
       { actions: { ...push, alarm: false } },
       [3],
     ],
     ['fires when its cause holds; opens an alarm, tells nobody', { actions: { alarm: true } }, [3]],
-    ['fires when its cause holds; its alarm is open', { actions: { alarm: true } }, [9]],
+    [
+      'fires when its cause holds; opens an alarm, notifies nobody',
+      { actions: { alarm: true } },
+      [9],
+    ],
   ])('%s', (text, event, values, standing) => {
     expect(describedOf(event, values, standing)?.text).toBe(text);
   });
@@ -186,7 +194,7 @@ describe('an event in words:', () => {
 describe('a sense whose measurements come too late', () => {
   test('is told of with each cause that reads it', () => {
     const late = { count: 12, newestTs: now };
-    const words = 'they are older than the newest, of 2026-11-23 12:00:00 UTC';
+    const words = 'they are older than the newest value, dated 2026-11-23 12:00:00 UTC';
     expect(describedOf({}, [3], undefined, late)?.causes).toMatchObject([
       { text: `does not agree; the last 12 came too late: ${words}`, late },
     ]);

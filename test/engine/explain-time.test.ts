@@ -149,7 +149,7 @@ describe('over', () => {
     ).toMatchObject({
       over,
       collectedMs: 20 * minute,
-      text: 'change over 1 h is compared after half of that: 20 of 30 minutes',
+      text: 'change over 1 h is compared after half that time: 20 of 30 minutes',
     });
     expect(explained({ over }, gt5, [], 1)?.text).toContain('0 of 30 minutes');
   });

@@ -12,7 +12,10 @@ describe('a profile is refused', () => {
 
   test('with two purposes of one puId', () => {
     expect(checkProfile([going(1, {}), going(2, {}), going(1, {})])).toEqual([
-      { path: '/purposes/2/puId', message: 'another purpose of the profile has the puId 1' },
+      {
+        path: '/purposes/2/puId',
+        message: 'another purpose of the profile already has the puId 1',
+      },
     ]);
   });
 

@@ -25,7 +25,7 @@ function saidOf(causes: object[], actions: object = {}, devices?: Sense[][]) {
 describe('a notice at every firing is remarked', () => {
   test('where any measurement meets all causes', () => {
     const said = saidOf([anything], push);
-    expect(said).toEqual({ '': expect.stringContaining('people are told at each firing') });
+    expect(said).toEqual({ '': expect.stringContaining('people are notified at each firing') });
   });
 
   test.each([
@@ -50,7 +50,7 @@ describe('a notice at every firing is remarked', () => {
 });
 
 describe('a member of alarms without effect is remarked:', () => {
-  const none = 'it has no effect: nobody is told of this event';
+  const none = 'it has no effect: nobody is notified of this event';
   test.each([
     ['repeatMs, where nobody is told', [high], { repeatMs: minute }, none],
     ['keepMs, where nobody is told', [high], { keepMs: minute }, none],
@@ -59,13 +59,13 @@ describe('a member of alarms without effect is remarked:', () => {
       'repeatMs of a notice',
       [high],
       { ...push, alarm: false, repeatMs: minute },
-      'it has no effect: a notice is told once, and not kept',
+      'it has no effect: a notice is sent once and is not kept',
     ],
     [
       'keepMs of a notice',
       [high],
       { ...push, alarm: false, keepMs: minute },
-      'it has no effect: a notice is told once, and not kept',
+      'it has no effect: a notice is sent once and is not kept',
     ],
   ])('%s', (_, causes, actions, message) => {
     const member = 'repeatMs' in actions ? 'repeatMs' : 'keepMs';
@@ -74,7 +74,8 @@ describe('a member of alarms without effect is remarked:', () => {
 
   test('an alarm that no measurement ends', () => {
     expect(saidOf([anything], { ...push, alarm: true })).toEqual({
-      '/actions/alarm': 'no measurement ends this alarm: any measurement meets its causes',
+      '/actions/alarm':
+        'no measurement ends this alarm, because any measurement satisfies its causes',
     });
   });
 
@@ -98,7 +99,7 @@ describe('a time below the known interval is remarked:', () => {
   test('forMs, of measurement.interval', () => {
     const at = '/causes/0/threshold/forMs';
     expect(saidOf([lasting(seconds(59), minute)])).toEqual({
-      [at]: 'it is shorter than the interval (0x1 is measured every 1 min): one measurement is enough for it',
+      [at]: 'it is shorter than the interval (0x1 is measured every 1 min), so a single measurement is enough',
     });
     expect(saidOf([lasting(minute, minute)])).toEqual({});
   });
@@ -114,7 +115,9 @@ describe('a time below the known interval is remarked:', () => {
   test('noneForMs, which each pause would be', () => {
     const devices = [[{ sId: '0x1', minInterval: 15 * minute }]];
     expect(saidOf([silent], {}, devices)).toEqual({
-      '/causes/0/threshold/noneForMs': expect.stringContaining('each pause is such a silence'),
+      '/causes/0/threshold/noneForMs': expect.stringContaining(
+        'every normal pause counts as silence',
+      ),
     });
     const longer = { ...silent, threshold: { noneForMs: 15 * minute + 1_000 } };
     expect(saidOf([longer], {}, devices)).toEqual({});
@@ -138,7 +141,7 @@ describe('an event that waits for silence', () => {
 
   test('is remarked where no chosen device has the sense', () => {
     expect(saidOf([silent], push, [[{ sId: '0x2' }]])).toEqual({
-      '/causes/0/sId': 'no chosen device has the sense 0x1: it is always silent',
+      '/causes/0/sId': 'none of the chosen devices has the sense 0x1: it is always silent',
     });
     expect(saidOf([silent], push, [[{ sId: '0x1' }]])).toEqual({});
   });

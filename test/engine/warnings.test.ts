@@ -60,7 +60,7 @@ describe('an event that can never fire is warned of:', () => {
     [{ isGt: 1, isLt: 2 }, { threshold: { decimalAcc: 0 } }],
   ])('no value meets %j with %j', (thresholds, more) => {
     expect(saidOf(thresholds, more)).toBe(
-      never('no-value-fits', 'no value meets its cause on 0x1').message,
+      never('no-value-fits', 'no value satisfies its cause on 0x1').message,
     );
   });
 
@@ -149,7 +149,7 @@ describe('what nothing leads to is warned of:', () => {
 });
 
 describe('two states that send each other back and forth are warned of', () => {
-  const swing = 'this state and state 2 send a device back and forth on any measurement';
+  const swing = 'this state and state 2 move a device back and forth on any measurement';
   const pair = (there: object, back: object) =>
     listWarnings(
       [

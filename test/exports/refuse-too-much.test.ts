@@ -16,7 +16,8 @@ test('what is more than one answer has is refused with its size, and what to ask
     problems: [
       {
         path: 'start',
-        message: 'these are about 2000000000 points, and an answer has 1000 at most: ask for less',
+        message:
+          'the request matches about 2000000000 points, but an answer has at most 1000: ask for less',
       },
     ],
   });

@@ -121,9 +121,7 @@ describe('a body whose sender has not logged in', () => {
     expect((await all(bodyOf(limit))).status).toBe(200);
     const { status, body } = await all(bodyOf(limit + 1));
     expect(status).toBe(413);
-    expect(body['detail']).toBe(
-      'The body has more than 65536 bytes, the most that is read without a login.',
-    );
+    expect(body['detail']).toBe('The body has more than 65536 bytes, the maximum without a login.');
   });
 
   test.each(['/enter', '/renew'])('%s refuses what is announced before it comes', async (path) => {

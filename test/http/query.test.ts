@@ -35,8 +35,11 @@ describe('members of a query that a route does not know', () => {
     expect([plain.status, misspelt.status]).toEqual([200, 200]);
     expect(warningsOf(plain)).toEqual([]);
     expect(warningsOf(misspelt)).toEqual([
-      { path: 'labels', message: 'is no parameter of this route: did you mean label?' },
-      { path: 'ü', message: expect.stringMatching(/^is no parameter of this route: known are /) },
+      { path: 'labels', message: 'is not a parameter of this route: did you mean label?' },
+      {
+        path: 'ü',
+        message: expect.stringMatching(/^is not a parameter of this route: known are /),
+      },
     ]);
     const body = (await misspelt.json()) as { devices: unknown[] };
     expect(body.devices).toEqual(((await plain.json()) as typeof body).devices);

@@ -80,7 +80,7 @@ test('nothing of it for too long ends it, and its connection: 408', async () => 
   const { socket, text, closed } = open('/streamed', 'text/csv');
   socket.write(piece('a'));
   await closed;
-  expect(text()).toMatch(/^HTTP\/1\.1 408 .*"detail":"Nothing of the body came for 0\.9 s\."/s);
+  expect(text()).toMatch(/^HTTP\/1\.1 408 .*"detail":"No part of the body arrived for 0\.9 s\."/s);
 });
 
 test.each(['/whole', '/unread'])(

@@ -150,8 +150,8 @@ function ownOf(world: World, ids: World['ids']): [documented: string, own: strin
     [exampleIds.pushToken, ids.tokenId],
     [exampleIds.job, ids.jobId],
     [String(exampleIds.alarm), ids.alarmId],
-    ['the refreshToken of the last answer', world.pair.refreshToken],
-    ['what the link has behind ?token=', world.resetToken ?? ''],
+    ['the refreshToken of the previous answer', world.pair.refreshToken],
+    ['the part of the link after ?token=', world.resetToken ?? ''],
     [exampleTicket, new URL(world.streamUrl, 'http://x').searchParams.get('ticket') ?? ''],
   ];
 }

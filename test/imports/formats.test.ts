@@ -103,20 +103,20 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
       [`${uuid},0x02,${t0},1,,`, ''],
       [`${uuid},0x02,${t0},1,,,`, 'invalid: 7 fields where the header has 6'],
       ['nonsense', 'invalid: 1 fields where'],
-      [`${uuid},"0x02,${t0},1,,`, 'invalid: a quote does not end'],
-      [`${uuid},0x0"2",${t0},1,,`, 'invalid: a quote does not end'],
-      [`1234,0x02,${t0},1,,`, 'invalid: deviceAuthUuid is no UUID'],
+      [`${uuid},"0x02,${t0},1,,`, 'invalid: a quote is not closed'],
+      [`${uuid},0x0"2",${t0},1,,`, 'invalid: a quote is not closed'],
+      [`1234,0x02,${t0},1,,`, 'invalid: deviceAuthUuid is not a UUID'],
       [`${uuid},2,${t0},1,,`, 'invalid: sId is not 0x'],
       [`${uuid},0x02,,1,,`, 'invalid: ts is neither'],
       [`${uuid},0x02,2026-09-01T10:00:00,1,,`, 'invalid: ts is neither'],
       [`${uuid},0x02,-5,1,,`, 'invalid: ts is neither'],
       [`${uuid},0x02,${t0},,,`, 'invalid: neither val nor lat and long'],
-      [`${uuid},0x02,${t0},NaN,,`, 'invalid: val is no finite number'],
-      [`${uuid},0x02,${t0},1e999,,`, 'invalid: val is no finite number'],
-      [`${uuid},0x02,${t0},0x10,,`, 'invalid: val is no finite number'],
-      [`${uuid},0x02,${t0},1,2,3`, 'invalid: val stands beside lat and long'],
-      [`${uuid},0x02,${t0},,91,3`, 'invalid: lat and long are not both degrees'],
-      [`${uuid},0x02,${t0},,1,`, 'invalid: lat and long are not both degrees'],
+      [`${uuid},0x02,${t0},NaN,,`, 'invalid: val is not a finite number'],
+      [`${uuid},0x02,${t0},1e999,,`, 'invalid: val is not a finite number'],
+      [`${uuid},0x02,${t0},0x10,,`, 'invalid: val is not a finite number'],
+      [`${uuid},0x02,${t0},1,2,3`, 'invalid: val cannot be combined with lat and long'],
+      [`${uuid},0x02,${t0},,91,3`, 'invalid: lat and long must be degrees'],
+      [`${uuid},0x02,${t0},,1,`, 'invalid: lat and long must be degrees'],
       [`${uuid},0x02,${now + 600_000},1,,`, 'future-timestamp: '],
       [`${uuid},0x02,${now - 5_000 * 86_400_000},1,,`, 'expired-timestamp: '],
       [`${uuid},0x03,${t0},1,,`, 'unknown-sense: '],
@@ -125,7 +125,7 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
       [`${crypto.randomUUID()},0x02,${t0},1,,`, 'not-found: the account has no such device'],
       ['x'.repeat(40_000), 'invalid: the line is longer than 16 KiB'],
       [`${uuid},0x02,${t0 + 1},1,,`, ''],
-      ['\u0000\uFFFF,,,,,', 'invalid: deviceAuthUuid is no UUID'],
+      ['\u0000\uFFFF,,,,,', 'invalid: deviceAuthUuid is not a UUID'],
     ];
     const body = csvOf(...lines.map(([line]) => line));
     const bad = lines.flatMap(([, reason], n) => (reason === '' ? [] : [{ line: n + 2, reason }]));
@@ -173,14 +173,14 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     ['\r\n', 'the header has no column deviceAuthUuid, sId, ts'],
     ['sId,ts,val\n', 'the header has no column deviceAuthUuid'],
     ['deviceAuthUuid,sId,ts\n', 'the header has neither a column val nor lat and long'],
-    ['deviceAuthUuid,sId,ts,lat\n', 'the header has one of lat and long, and not the other'],
-    ['"deviceAuthUuid,sId,ts,val\n', 'the header has a quote that does not end'],
+    ['deviceAuthUuid,sId,ts,lat\n', 'the header has only one of lat and long'],
+    ['"deviceAuthUuid,sId,ts,val\n', 'the header has an unclosed quote'],
     ['5b0e6f5e-2b1f-4f0a-9c61-0f2f7d9b8a10,0x02,1,1', 'the header has no column'],
   ])('CSV without a header is 400: %j', async (body, message) => {
     const answer = await own.import(body);
     expect(answer).toMatchObject({
       status: 400,
-      detail: expect.stringMatching(/names the columns: .* in any order\.$/) as string,
+      detail: expect.stringMatching(/names the columns in any order: /) as string,
       errors: [{ path: '/1', message: expect.stringContaining(message) as string }],
     });
   });
@@ -262,7 +262,7 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     expect(answer.status).toBe(400);
     const stored = (await exported()).split('\r\n').length - 2;
     expect(stored).toBeGreaterThan(0);
-    expect(answer.detail).toContain(`${stored} lines are stored, 0 were there already`);
+    expect(answer.detail).toContain(`${stored} lines are stored, 0 were already there`);
     const whole = await own.import(packed, csv, { 'content-encoding': 'gzip' });
     expect(whole).toEqual({ ...receipt(60_000 - stored, stored), errors: [] });
   });

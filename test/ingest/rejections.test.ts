@@ -30,7 +30,7 @@ describe.each(databaseKinds)('what is wrong with many items of one message, on %
     const message = uplink({ kind: 'measurements', items });
     message.rejections.push(
       { reason: 'invalid-payload', message: 'no measurement', path: '/1001' },
-      { reason: 'more-of-message', message: 'And 7 more of this message.', more: 7 },
+      { reason: 'more-of-message', message: 'And 7 more in this message.', more: 7 },
     );
     const told = process.down.length;
     await process.ingest.ingest(own, message, forever);
@@ -43,7 +43,7 @@ describe.each(databaseKinds)('what is wrong with many items of one message, on %
     const errors = process.down.slice(told).map(({ payload }) => JSON.stringify(payload));
     expect(errors).toHaveLength(11);
     expect(Math.max(...errors.map((error) => error.length))).toBeLessThan(2_500);
-    expect(errors.at(-1)).toContain('And 997 more of this message.');
+    expect(errors.at(-1)).toContain('And 997 more in this message.');
   });
 
   it('keeps ten of a message that is split, and all that the database refused', async () => {

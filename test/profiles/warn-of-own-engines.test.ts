@@ -41,7 +41,7 @@ async function warningsOf(installed: object, own: number, others: number) {
 
 test('a member of time on a device that evaluates for itself is remarked, once', async () => {
   const path = '/purposes/0/states/0/events/0/causes/0/threshold/forMs';
-  const message = 'a chosen device evaluates its profiles itself, and may not know forMs';
+  const message = 'a chosen device evaluates its profiles itself, and may not support forMs';
   expect(await warningsOf(warm, 1, 1)).toEqual([
     { path, code: 'needs-service-engine', message: expect.stringContaining(message) },
   ]);

@@ -254,12 +254,12 @@ test('is said to the operator when it becomes more', () => {
 test.each([
   [
     'en',
-    'Your account nears a limit',
+    'A quota of your account is almost used up',
     'Devices: 8,123 of 10,000 (81 %)\nStored history: 17,000 MiB of 20,480 MiB (83 %)',
   ],
   [
     'de',
-    'Ihr Konto nähert sich einem Limit',
+    'Ein Kontingent Ihres Kontos ist fast verbraucht',
     'Geräte: 8.123 von 10.000 (81 %)\nGespeicherte Messwerte und Ereignisse: 17.000 MiB von 20.480 MiB (83 %)',
   ],
 ])('a mail says it to confirmed addresses alone, in %s', async (language, subject, lines) => {

@@ -217,9 +217,9 @@ export function applyAnswer(
     return refuse({ ...endAlarms(answering, scope), current: null, runtime: null }, answer, scope);
   }
   const waiting = pending
-    ? `${pending.pId} is the one that waits for an answer`
-    : 'none waits for an answer';
-  const message = `Profile ${answer.pId} is not pending here: ${waiting}.`;
+    ? `${pending.pId} is waiting for an answer`
+    : 'no profile is waiting for an answer';
+  const message = `Profile ${answer.pId} is not pending: ${waiting}.`;
   scope.reject({ reason: 'unknown-profile', message, path: '/pId' });
   return answering;
 }

@@ -416,7 +416,7 @@ function sortable(number: number): string {
   return `${String.fromCharCode(96 + digits.length)}${digits}`;
 }
 
-/** A move that no firing caused; nothing, where the device is there already. */
+/** A move that no firing caused; nothing, where the device is already there. */
 export function recordMove(
   context: DeviceContext,
   to: Place,

@@ -139,7 +139,10 @@ export class TakeTime {
   }
 
   #remarkAhead({ sId, ts }: Measurement, path: string): void {
-    const message = `ts ${ts} of sense ${sId} is ${ts - this.#scope.arrivedTs} ms ahead of the service's clock. The value is stored with it, and evaluated as of its arrival. This is said once an hour.`;
+    const message =
+      `ts ${ts} of sense ${sId} is ${ts - this.#scope.arrivedTs} ms ahead of the service's ` +
+      'clock. The value is stored with this ts and evaluated as of its arrival. Reported once an ' +
+      'hour.';
     this.#remark('clock-ahead', `${path}/ts`, message);
   }
 
@@ -169,7 +172,11 @@ export class TakeTime {
 }
 
 function backMessage(sId: string, { total, lastTs }: LateRun, clockTs: number): string {
-  return `The last ${total} values of sense ${sId} are older than the newest, of ts ${clockTs}, and go on as a clock does: it was set back. From ts ${lastTs} on values are evaluated again.`;
+  return (
+    `The last ${total} values of sense ${sId} are older than the newest one, of ts ${clockTs}, ` +
+    `but advance like a clock: the clock was set back. Values from ts ${lastTs} on are evaluated ` +
+    'again.'
+  );
 }
 
 /** Who is told. */

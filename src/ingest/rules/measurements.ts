@@ -76,7 +76,7 @@ export function checkTime(
     return { reason: 'future-timestamp', message, path, details };
   }
   if (ts < arrivedTs + Math.min(0, spanMs) - maxAgeMs) {
-    const message = `ts ${ts} is older than what is kept (${maxAgeMs} ms before now).${unitOf(ts)}`;
+    const message = `ts ${ts} is older than the history that is kept (${maxAgeMs} ms).${unitOf(ts)}`;
     return { reason: 'expired-timestamp', message, path, details: { ts, maxAgeMs } };
   }
   return null;

@@ -112,7 +112,7 @@ async function askUntilRefused(world: World): Promise<boolean> {
 }
 
 function saidOnce(world: World): boolean {
-  const told = world.service.log().split('lets nothing before version 99.0.0 write').length - 1;
+  const told = world.service.log().split('allows only version 99.0.0 or later to write').length - 1;
   return told === 1;
 }
 

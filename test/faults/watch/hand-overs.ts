@@ -13,7 +13,7 @@ export type HandOverVerdict = {
   sentEarly: number;
   /** They did not when that was answered. */
   unsent: number;
-  /** The answer `current` was acknowledged and not stored. */
+  /** The answer `current` was acknowledged but not stored. */
   uncurrent: number;
   /** Devices that are given no profile any more, or cannot take one. */
   stuck: number;
