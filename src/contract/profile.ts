@@ -33,40 +33,36 @@ export const profileTransitions: readonly Transition[] = [
     from: ['pending'],
     to: 'sent',
     when: 'the device acknowledged `down/profile`',
-    effects: 'none: the device keeps running its current profile',
+    effects: 'none; the device keeps running its current profile',
   },
   {
     happening: 'accepted',
     from: ['pending', 'sent', 'current'],
     to: 'current',
-    when:
-      'the device answers `current`; or, if it has never subscribed to `down/profile` or ' +
-      'requested a profile, it sends any message',
+    when: 'the device answers `current`; or a device that never subscribed to `down/profile` and never requested its profile sends anything',
     effects:
-      'the previous profile is replaced, the evidence is cleared, and the device enters the ' +
-      "first purpose's initial state; if the profile is already current, only its engine " +
-      'changes',
+      'the previous profile is replaced, the evidence is emptied, the device enters the initial state of the first purpose; if the profile was already current, only its engine changes',
   },
   {
     happening: 'rejected',
     from: ['pending', 'sent', 'current'],
     to: 'rejected',
     when: 'the device answers `rejected`',
-    effects: 'its text is kept; if it was current, nothing is evaluated any more',
+    effects: 'its text is kept; if the profile was current, nothing is evaluated any more',
   },
   {
     happening: 'superseded',
     from: ['pending', 'sent'],
     to: 'superseded',
     when: 'another profile is installed',
-    effects: 'none: an answer to it is kept as a rejection (`unknown-profile`)',
+    effects: 'none; an answer to it is kept as a rejection (`unknown-profile`)',
   },
   {
     happening: 'replaced',
     from: ['current'],
     to: 'replaced',
     when: 'another profile becomes current',
-    effects: 'its evidence is deleted; its events remain',
+    effects: 'its evidence is gone; its events stay',
   },
 ];
 
@@ -107,10 +103,8 @@ export const ErrorDownlink = z.object({
   topic: z.string(),
   reason: z.string(),
   message: z.string(),
-  path: z.string().optional().meta({ description: 'A JSON Pointer into the request.' }),
-  more: z.int().optional().meta({
-    description: 'The number of further rejections of the same message that this entry stands for.',
-  }),
+  path: z.string().optional().meta({ description: 'A JSON Pointer into what was sent.' }),
+  more: z.int().optional().meta({ description: 'It stands for so many more of the same message.' }),
   ts: SentTs,
 });
 
