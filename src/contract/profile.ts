@@ -62,7 +62,7 @@ export const profileTransitions: readonly Transition[] = [
     from: ['current'],
     to: 'replaced',
     when: 'another profile becomes current',
-    effects: 'its evidence is gone; its events stay',
+    effects: 'its evidence is deleted; its events remain',
   },
 ];
 
@@ -103,8 +103,13 @@ export const ErrorDownlink = z.object({
   topic: z.string(),
   reason: z.string(),
   message: z.string(),
-  path: z.string().optional().meta({ description: 'A JSON Pointer into what was sent.' }),
-  more: z.int().optional().meta({ description: 'It stands for so many more of the same message.' }),
+  path: z.string().optional().meta({ description: 'A JSON Pointer into the message.' }),
+  more: z
+    .int()
+    .optional()
+    .meta({
+      description: 'The number of further problems of the same message that this entry stands for.',
+    }),
   ts: SentTs,
 });
 

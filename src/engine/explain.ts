@@ -340,7 +340,7 @@ function describeTelling(
   const isOpen = state !== undefined || isInEpisode;
   if (tells === 'nobody') return '';
   if (tells === 'silent-alarm')
-    return isOpen ? 'opens an alarm, notifies nobody' : 'opens an alarm, tells nobody';
+    return isOpen ? 'its alarm is open' : 'opens an alarm, notifies nobody';
   if (mutedUntilTs > nowTs)
     return `would notify people, but the device is muted until ${describeInstant(mutedUntilTs)}`;
   if (tells === 'notice') return 'people are notified each time';
@@ -349,9 +349,9 @@ function describeTelling(
   if (state === 'acknowledged') return 'its alarm is acknowledged: nobody is notified again';
   if (!isOpen) return 'people are notified then';
   if (state === undefined || told === 'told' || told === 'queued')
-    return 'opens an alarm, notifies nobody, and people were notified';
+    return 'its alarm is open, and people were notified';
   const why = notNotified === undefined ? '' : ` (${notNotified})`;
-  return `opens an alarm, notifies nobody, but nobody was notified${why}`;
+  return `its alarm is open, but nobody was notified${why}`;
 }
 
 /** Measurements of a sense that came too late, since the last that did not: how many, and what they are older than. */

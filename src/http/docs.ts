@@ -32,7 +32,7 @@ const page = `<!doctype html>
 <title>Sensorium – HTTP reference</title>
 <link rel="stylesheet" href="/docs/swagger-ui.css">
 <link rel="icon" href="/docs/favicon-32x32.png">
-<p style="font-family:sans-serif;margin:1em">Devices talk MQTT: <a href="/docs/mqtt">its reference</a>.</p>
+<p style="font-family:sans-serif;margin:1em">Devices use MQTT: see the <a href="/docs/mqtt">MQTT reference</a>.</p>
 <div id="reference"></div>
 <script src="/docs/swagger-ui-bundle.js"></script>
 <script src="/docs/start.js"></script>
@@ -120,7 +120,7 @@ h2 { border-bottom: 1px solid #ccc; margin-top: 2em; } code { background: #f4f4f
 .text { white-space: pre-wrap; }
 </style>
 <h1>${escape(info['title'] ?? 'MQTT')}</h1>
-<p>The same as an <a href="/docs/mqtt.json">AsyncAPI document</a>. HTTP has <a href="/docs">its own reference</a>.</p>
+<p>Also available as an <a href="/docs/mqtt.json">AsyncAPI document</a>. See also the <a href="/docs">HTTP reference</a>.</p>
 <div class="text">${escape(info['description'] ?? '')}</div>
 ${channels.map(([name, channel]) => section(name, asObject(channel))).join('')}
 ${schemas.length > 0 ? '<h2>Schemas</h2>' : ''}

@@ -23,7 +23,7 @@ export function titleOf(
 }
 
 /**
- * An SMS is its text; others tell what was measured, and when. A repeat says since when opens an alarm, notifies nobody; the
+ * An SMS is its text; others tell what was measured, and when. A repeat says since when its alarm is open; the
  * last message of a day that it is that.
  */
 export function bodyOf(notification: NewNotification, wording: Wording, isLast: boolean): string {

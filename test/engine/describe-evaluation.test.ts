@@ -137,7 +137,7 @@ describe('an event in words:', () => {
     ['fires when all causes hold, 1 of 2 do', { causes: [high, { ...high, sId: '0x2' }] }, [9]],
     ['fires when its cause holds; rings then', { actions: push }, [3]],
     [
-      'fires when its cause holds; opens an alarm, notifies nobody, and people were told',
+      'fires when its cause holds; its alarm is open, and people were notified',
       { actions: push },
       [9],
     ],
@@ -161,7 +161,7 @@ describe('an event in words:', () => {
       { state: 'acknowledged', told: 'told' },
     ],
     [
-      'fires when its cause holds; opens an alarm, notifies nobody, and nobody was told (no-recipient)',
+      'fires when its cause holds; its alarm is open, but nobody was notified (no-recipient)',
       { actions: push },
       [9],
       { state: 'open', told: 'none', notNotified: 'no-recipient' },
@@ -171,12 +171,12 @@ describe('an event in words:', () => {
       { actions: { ...push, alarm: false } },
       [3],
     ],
-    ['fires when its cause holds; opens an alarm, tells nobody', { actions: { alarm: true } }, [3]],
     [
       'fires when its cause holds; opens an alarm, notifies nobody',
       { actions: { alarm: true } },
-      [9],
+      [3],
     ],
+    ['fires when its cause holds; its alarm is open', { actions: { alarm: true } }, [9]],
   ])('%s', (text, event, values, standing) => {
     expect(describedOf(event, values, standing)?.text).toBe(text);
   });
