@@ -295,8 +295,7 @@ export function createArrivals(deps: ArrivalsDeps) {
     toldMs = nowMs;
     log.info(
       { event: 'bridge.foreign-device', device: uuid },
-      'The broker let in a device that does not exist or whose account is disabled, and the ' +
-        'device published.',
+      'The broker let in a device that does not exist or whose account is disabled, and the device published.',
     );
   }
 

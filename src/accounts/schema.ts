@@ -74,7 +74,7 @@ export const SessionEntry = z
     lastUsedTs: z.int().meta({ description: 'Accurate to an hour.' }),
     expiresTs: z.int(),
     current: z.boolean().meta({ description: 'Whether this is the session of this request.' }),
-    address: z.string().optional().meta({ description: 'From where it began.' }),
+    address: z.string().optional().meta({ description: 'The address where it began.' }),
     userAgent: z
       .string()
       .optional()

@@ -66,7 +66,7 @@ function list(deps: AlarmRouteDeps): Route {
     tag: actRoute.tag,
     auth: 'account',
     errors: [],
-    responseHeaders: { Link: 'The next page, where there is one.' },
+    responseHeaders: { Link: 'The next page, if there is one.' },
     query: AlarmQuery,
     response: AlarmList,
     room: 1_048_576,

@@ -269,8 +269,7 @@ export async function startHistoryCare(
   const onClearingError = (err: unknown) =>
     historyLog.warn(
       { event: 'history.purge-failed', err },
-      'Data of a removed device or account could not be deleted; the service will try again ' +
-        'within a minute.',
+      'Data of a removed device or account could not be deleted; the service will try again within a minute.',
     );
   const clearing = createClearing({
     db,

@@ -107,8 +107,7 @@ function startStatus(side: BridgeSideDeps, broker: BrokerAddress) {
     onError: (err) =>
       log.warn(
         { event: 'bridge.report-failed', err, connector: connectorName },
-        'The state of the bridge could not be written for other processes; the service will ' +
-          'try again.',
+        'The state of the bridge could not be written for other processes; the service will try again.',
       ),
   });
   observeBridge({ connector: connectorName, read: status.read });

@@ -114,9 +114,7 @@ export function startPlaces({ config, log, registry, monotonicClock }: PlacesDep
   if (openFiles < 2 * ownFiles)
     log.warn(
       { event: 'connections.few', openFiles, connections: most },
-      `This process may open only ${openFiles} files (ulimit -n). It accepts ${most} ` +
-        'connections, so a burst of webhooks can leave the database without any. Allow at least ' +
-        `${2 * ownFiles}.`,
+      `This process may open only ${openFiles} files (ulimit -n). It accepts ${most} connections, so a burst of webhooks can leave the database without any. Allow at least ${2 * ownFiles}.`,
     );
   const places = new ConnectionPlaces({
     most,
@@ -159,8 +157,7 @@ function tellOfFull({ log, registry, monotonicClock }: Omit<PlacesDeps, 'config'
     told[listener] = { closed: 0, refused: 0, sinceMs: nowMs };
     log.warn(
       { event: 'connections.full', listener, closed, refused },
-      'No room for a new connection: idle connections of the address that has most were ' +
-        'closed, or the new one was refused.',
+      'No room for a new connection: idle connections of the address that has most were closed, or the new one was refused.',
     );
   };
 }

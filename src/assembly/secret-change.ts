@@ -16,7 +16,9 @@ export function startSecretChangeOf(shared: Shared): void {
   const { config, db, monotonicClock, metrics, releases } = shared;
   const gauge = new Gauge({
     name: 'devices_of_previous_secret',
-    help: 'Devices whose token only SECRET_PREVIOUS makes valid; 0 where the secret is not being changed.',
+    help:
+      'Devices whose token is valid only because of SECRET_PREVIOUS; 0 if the secret is not ' +
+      'being changed.',
     registers: [metrics.registry],
   });
   const { secret, previousSecret } = config;
@@ -53,8 +55,7 @@ export function startSecretChangeOf(shared: Shared): void {
     } catch (err) {
       log.warn(
         { event: 'secret.uncounted', err },
-        'The devices with a token of the previous secret could not be counted; the service ' +
-          'will try again in a minute.',
+        'The devices with a token of the previous secret could not be counted; the service will try again in a minute.',
       );
     }
   }

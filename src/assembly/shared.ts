@@ -231,9 +231,7 @@ async function startBus(
     if (role.name !== 'all')
       log.warn(
         { event: 'bus.alone' },
-        'REDIS_URL is not set: this process and the others cannot notify each other, so ' +
-          'streams and messages to devices are delayed or missed. Give all processes the same ' +
-          'REDIS_URL.',
+        'REDIS_URL is not set: this process and the others cannot notify each other, so streams and messages to devices are delayed or missed. Give all processes the same REDIS_URL.',
       );
     return createLocalBus({ onListenerError });
   }

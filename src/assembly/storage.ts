@@ -183,8 +183,7 @@ function sayRetention({ db, log }: Pick<KeptDeps, 'db' | 'log'>) {
       if (change.kind === 'taken-back') {
         historyLog.info(
           { event: 'history.retention-kept', what, days: change.days },
-          `The retention of ${what} does not change: ${toDays} days were announced, but ` +
-            `${change.days} are configured here.`,
+          `The retention of ${what} does not change: ${toDays} days were announced, but ${change.days} are configured here.`,
         );
         continue;
       }
@@ -229,7 +228,7 @@ const doubtWords = {
 };
 
 const beliefWords = {
-  back: 'It is where it should be again.',
+  back: 'The clock is where it should be again.',
   steady: 'The clock has run for an hour without being set.',
   shared: 'Another process or the operator confirmed the clock.',
 };
@@ -252,8 +251,7 @@ export async function startClock({
           reason: change.reason,
           aheadSeconds: Math.round(change.aheadMs / 1_000),
         },
-        "The database's clock is in doubt: the service deletes nothing by it. " +
-          `${doubtWords[change.reason]} If the clock is right, run: npm run clock -- believe.`,
+        `The database's clock is in doubt: the service deletes nothing by it. ${doubtWords[change.reason]} If the clock is right, run: npm run clock -- believe.`,
       );
     else
       clockLog.info(
@@ -309,7 +307,9 @@ function observe(registry: Registry, { believedTs, doubtSpanMs }: BelievedTime):
   });
   new Gauge({
     name: 'clock_ahead_seconds',
-    help: 'How far the clock is ahead of where it should be, while it is in doubt and ten minutes after; else 0.',
+    help:
+      'How far the clock is ahead of where it should be, while it is in doubt and for ten ' +
+      'minutes after that; otherwise 0.',
     registers: [registry],
     collect() {
       this.set(-doubtSpanMs() / 1_000);

@@ -254,7 +254,7 @@ export const AuditEntry = z
     address: z
       .string()
       .optional()
-      .meta({ description: "The client's; absent where there is none." }),
+      .meta({ description: "The client's address; absent if there is none." }),
     count: z.int().optional().meta({
       description:
         'How many happened within an hour from this address; `lastTs` is the time of the last.',

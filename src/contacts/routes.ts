@@ -422,7 +422,7 @@ function refusePrivate({ webhooks }: ContactsUpdate): void {
           {
             path: `/webhooks/${index}/url`,
             message:
-              'expected an address of the public internet, where the operator allows no other',
+              'expected an address on the public internet; only the operator can allow others',
           },
         ]
       : [],

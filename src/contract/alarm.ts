@@ -76,7 +76,8 @@ export const AlarmView = z
     }),
     told: AlarmTold,
     notNotified: NotNotified.nullable().meta({
-      description: 'Why the last attempt to tell of it told nobody; null where somebody was told.',
+      description:
+        'Why the last notification attempt reached nobody; null if somebody was notified.',
     }),
     announcedTs: ts.nullable().meta({ description: 'Since when people count as notified, ms.' }),
     acknowledgedTs: ts.nullable(),
@@ -125,7 +126,9 @@ export const AlarmChange = z
     }),
     alarmId: z.int(),
     deviceAuthUuid: z.guid(),
-    alarm: AlarmView.optional().meta({ description: 'As it is now; absent where it was removed.' }),
+    alarm: AlarmView.optional().meta({
+      description: 'The alarm as it is now; absent if it was removed.',
+    }),
   })
   .meta({ id: 'AlarmChange' });
 export type AlarmChange = z.infer<typeof AlarmChange>;

@@ -319,7 +319,7 @@ function profileOf(pId: string | null, purposes: string | null, ts: number | nul
 
 const Evaluation = z.object({
   engine: z.enum(['service', 'device', 'none']).meta({
-    description: 'Who evaluates the current profile; `none` where there is no current profile.',
+    description: 'Who evaluates the current profile; `none` if there is no current profile.',
   }),
   evaluation: Description.nullable().meta({
     description: "Null unless the service evaluates the device's profile.",
@@ -357,7 +357,7 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
     scope: 'devices:read',
     method: 'get',
     path: '/v2/devices/{deviceAuthUuid}/evaluation',
-    summary: 'Explain where the purpose engine stands',
+    summary: 'Explain the state of the purpose engine',
     tag: 'Devices',
     auth: 'account',
     params: DeviceParams,

@@ -41,7 +41,7 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
     response: DeviceList,
     secrets: 'sessions',
     errors: [],
-    responseHeaders: { Link: 'The next page, where there is one.' },
+    responseHeaders: { Link: 'The next page, if there is one.' },
     room: 4_194_304,
     handler: async ({ account, query, request }) => {
       const { accountId } = account;

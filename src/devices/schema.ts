@@ -103,8 +103,7 @@ export type Registration = z.infer<typeof Registration>;
 /** The body of POST /v2/devices: how the device describes itself, what it speaks, and its labels. */
 export const NewRegistration = Configuration.safeExtend({
   protocol: AskedProtocol.optional().meta({
-    description:
-      'What the device speaks: the answer names a connector for it. MQTT where it is absent.',
+    description: "The device's protocol: the answer names a connector for it. MQTT if absent.",
   }),
   labels: Labels.default([]).meta({
     description: 'The labels that the device starts with; not part of its configuration.',
@@ -172,7 +171,7 @@ const Device = z
     state: DeviceState,
     name: z.string(),
     labels: z.array(z.string()),
-    serial: z.string().optional().meta({ description: 'In pages; empty where there is none.' }),
+    serial: z.string().optional().meta({ description: 'In pages; empty if there are none.' }),
     connected: z.boolean().meta({
       description:
         'The device has a connection, or one of its requests waits for messages. A device that ' +
@@ -198,17 +197,20 @@ const Device = z
       description: 'In pages: its alarms that are not closed, including acknowledged ones.',
     }),
     alarmSinceTs: timestamp.optional().meta({
-      description: 'In pages: since when the oldest of these lasts; absent where there is none.',
+      description: 'In pages: when the oldest open alarm began; absent if there is none.',
     }),
     refusedTs: timestamp.optional().meta({
       description:
-        'In pages: when a login of it was refused last; absent where it was let in since.',
+        'In pages: when a login of the device was last refused; absent if it has logged in since.',
     }),
     mutedUntilTs: timestamp.optional().meta({
       description:
-        'In pages: until then nobody is told of its events; absent where it is not muted.',
+        'In pages: nobody is notified of its events until then; absent if it is not muted.',
     }),
-    mutedReason: z.string().optional().meta({ description: 'In pages: why, where that was said.' }),
+    mutedReason: z
+      .string()
+      .optional()
+      .meta({ description: 'In pages: the reason, if one was given.' }),
   })
   .meta({ id: 'Device' });
 
@@ -327,7 +329,7 @@ export const FleetQuery = z.object({
   ),
   muted: flagQuery('Only devices that are muted now, or only the others.'),
   state: stateQuery.optional().meta({
-    description: 'Only where the purpose engine is there: puId:stId',
+    description: 'Only devices whose purpose engine is in this state: puId:stId',
   }),
   profile: z.enum(['pending', 'current', 'none']).optional().meta({
     description:
@@ -427,7 +429,8 @@ const RefusedLogin = z
     reason: z.string().meta({ examples: [...refusalReasons] }),
     message: z.string(),
     address: z.string().optional().meta({
-      description: 'Where it came from; absent where a broker in front did not tell.',
+      description:
+        'The address the login came from; absent if a broker in front did not report it.',
       example: '192.0.2.7',
     }),
   })
@@ -445,8 +448,7 @@ export const RemovedLoginList = z.object({
     RefusedLogin.extend({
       deviceAuthUuid: deviceUuid,
       name: z.string().optional().meta({
-        description:
-          'What it was called; absent where it was removed by an earlier version of the service.',
+        description: 'Its name; absent if an earlier version of the service removed it.',
       }),
       removedTs: timestamp,
     }).meta({ id: 'RefusedLoginOfRemoved' }),
@@ -493,7 +495,8 @@ export const RejectionList = z.object({
           }),
         payload: z.string().meta({
           description:
-            'The first KiB of what was sent; all of it, once a message, where the database refused an item.',
+            'The first KiB of the message; once per message all of it, if the database ' +
+            'rejected an item.',
         }),
       })
       .meta({ id: 'Rejection' }),

@@ -37,7 +37,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
       description: 'Newest first. A Link header names the next page.',
       tag: 'Events',
       errors: [400, 401, 404, 503],
-      responseHeaders: { Link: 'The next page, where there is one.' },
+      responseHeaders: { Link: 'The next page, if there is one.' },
       auth: 'account',
       room: 2_097_152,
       params: DeviceParams,

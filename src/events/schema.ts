@@ -14,7 +14,7 @@ import {
 
 const EngineCause = z
   .object({
-    pId: z.string().meta({ description: 'Identifier of the profile; empty where there is none.' }),
+    pId: z.string().meta({ description: 'Identifier of the profile; empty if there is none.' }),
     puId: z.int(),
     stId: z.int(),
     evId: z.int(),

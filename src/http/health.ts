@@ -100,7 +100,7 @@ const StatusResponse = z.object({
       }),
     )
     .optional()
-    .describe('Why, where that is known; absent otherwise.'),
+    .describe('The reason, if it is known; otherwise absent.'),
   bridges: z
     .array(BridgeStatus)
     .optional()

@@ -64,7 +64,7 @@ function findUnreadable(ctx: Context, route: Route): Problem[] {
     if (!known?.includes(path)) continue;
     if (Array.isArray(value)) problems.push({ path, message: 'is given more than once' });
     else if (lostPlus.test(value ?? ''))
-      problems.push({ path, message: 'has a space where a + was meant: a query has %2B for it' });
+      problems.push({ path, message: 'contains a space instead of +: write + as %2B in a query' });
   }
   return problems;
 }

@@ -206,7 +206,7 @@ export function readCsvLine(
   const cells = splitCsv(text);
   if (!cells) return 'invalid: a quote is not closed, or does not start its field';
   if (cells.length !== columns.count)
-    return `invalid: ${cells.length} fields where the header has ${columns.count}`;
+    return `invalid: ${cells.length} fields, but the header has ${columns.count}`;
   const cell = (name: keyof Fields) => cells[columns[name]]?.trim();
   const number = (name: keyof Fields) => {
     const written = cell(name) ?? '';

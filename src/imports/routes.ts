@@ -41,12 +41,13 @@ export function importRoutes(deps: ImportRoutesDeps): Route[] {
       path: '/v2/measurements/import',
       summary: 'Import measurements',
       description:
-        'Stores measurements of the devices of the account, a line each, as `GET /v2/measurements` writes ' +
-        'them. NDJSON has an object in each line, CSV a header. A line names `deviceAuthUuid`, `sId`, ' +
-        '`val` (or `lat` and `long`) and `ts`, in milliseconds or ISO 8601. A body of any size, also ' +
-        'with `Content-Encoding: gzip`; 60 seconds without any of it end it. What is imported is stored ' +
-        'and not evaluated, and not sent to streams. It is stored batch by batch: where an import ends ' +
-        'early, whole batches stay, and the same again completes it.',
+        "Stores measurements of the account's devices, one per line, in the format of `GET " +
+        '/v2/measurements`. NDJSON has an object in each line; CSV starts with a header. A ' +
+        'line names `deviceAuthUuid`, `sId`, `val` (or `lat` and `long`) and `ts`, in ' +
+        'milliseconds or ISO 8601. The body may have any size, also with `Content-Encoding: ' +
+        'gzip`; the import ends if no part of it arrives for 60 seconds. Imported measurements ' +
+        'are stored, but neither evaluated nor sent to streams. They are stored in batches: if ' +
+        'an import ends early, whole batches remain, and repeating it completes it.',
       tag: 'Measurements',
       errors: [400],
       auth: 'account',
@@ -81,7 +82,7 @@ function withProgress(error: unknown, receipt: Receipt): unknown {
   // Where the body itself is wrong from its first line on, nothing was stored.
   if (!(error instanceof DomainError) || error.problems.length > 0) return error;
   const { code, message, problems, retryAfterSeconds, exceeded, rate } = error;
-  const done = `The import ended early: ${receipt.describe()}. What is stored counts as repeated where it comes again.`;
+  const done = `The import ended early: ${receipt.describe()}. If you repeat it, stored lines count as repeated.`;
   return new DomainError(code, `${message} ${done}`, {
     cause: error.cause,
     problems,

@@ -72,8 +72,7 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
         if (!isAway)
           log.warn(
             { event: 'ticks.unread', err },
-            'The devices whose timed conditions are due could not be read; the service will ' +
-              'try again every second.',
+            'The devices whose timed conditions are due could not be read; the service will try again every second.',
           );
         isAway = true;
       }
@@ -86,8 +85,7 @@ export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Tic
   async function putOffRefused(device: DueDevice, err: unknown): Promise<void> {
     log.error(
       { event: 'tick.put-off', err, device: device.uuid },
-      "The result of a device's timed conditions could not be stored; the service will try " +
-        'again later.',
+      "The result of a device's timed conditions could not be stored; the service will try again later.",
     );
     // Where that cannot be written either it is tried again with the next look.
     await putOffTick(db, device.deviceId, clock()).catch(() => undefined);

@@ -296,7 +296,8 @@ export function observeBridges(registry: Registry): (bridge: ObservedBridge) => 
   );
   gauge(
     'bridge_lease_held',
-    'Whether it is the turn of this process to be connected; absent where bridges share.',
+    'Whether this process is the one that should be connected; absent if bridges share the ' +
+      'subscription.',
     ({ isLeaseHeld }) => (isLeaseHeld === null ? null : Number(isLeaseHeld)),
   );
   gauge(
@@ -311,7 +312,7 @@ export function observeBridges(registry: Registry): (bridge: ObservedBridge) => 
   );
   new Gauge({
     name: 'bridge_disconnected',
-    help: '1 for the reason why the bridge is not connected; absent where it is.',
+    help: '1 for the reason why the bridge is not connected; absent while it is connected.',
     labelNames: ['connector', 'reason'],
     registers: [registry],
     collect() {

@@ -30,7 +30,7 @@ export const reasons = {
   'no-mail-server': 'No mail server is configured.',
   'receiver-refused': 'The receiver did not report success.',
   'receiver-moved':
-    'The receiver has moved for good, and redirects are not followed: enter where to.',
+    'The receiver has moved permanently, and redirects are not followed: enter its new address.',
   'receiver-gone': 'The receiver says it no longer exists (410).',
   'address-refused': "The webhook's address is not on the public internet.",
   'not-confirmed': 'The address is not confirmed, or its owner has unsubscribed.',

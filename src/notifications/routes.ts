@@ -36,7 +36,7 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
       params: DeviceParams,
       query: z.object({ limit: limitQuery(100, 10), cursor: cursorQuery(Cursor) }),
       response: NotificationsResponse,
-      responseHeaders: { Link: 'The next page, where there is one.' },
+      responseHeaders: { Link: 'The next page, if there is one.' },
       errors: [404],
       handler: async ({ account, params, query, request }) => {
         const deviceId = await findDeviceId(account.accountId, params.deviceAuthUuid);

@@ -15,7 +15,7 @@ const Engine = z
 
 const eventMembers = {
   eventId: z.string().optional().meta({
-    description: 'As in the list of events; absent where the event is not recorded.',
+    description: 'As in the list of events; absent if the event is not recorded.',
   }),
   deviceAuthUuid: z.string(),
   deviceName: z.string(),

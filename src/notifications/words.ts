@@ -92,7 +92,7 @@ export const german: Words = {
   lastHeard: (when) => `Letzter Wert von ${when}.`,
   overTitle: (title) => `${title}: vorbei`,
   overSince: (when) => `Vorbei seit ${when}.`,
-  acknowledgedAt: (when) => `Quittiert um ${when}.`,
+  acknowledgedAt: (when) => `Quittiert: ${when}.`,
   snoozedUntil: (when) => `Aufgeschoben bis ${when}.`,
   gathered: (count) =>
     count === 1 ? '1 weiterer Alarm ist offen' : `${count} weitere Alarme sind offen`,

@@ -215,7 +215,10 @@ export const RollOut = z.object({
       .object({
         deviceAuthUuid: deviceUuid,
         state: z.enum(profileStates),
-        text: z.string().optional().meta({ description: "The device's words, where it had any." }),
+        text: z
+          .string()
+          .optional()
+          .meta({ description: "The device's own explanation, if it gave one." }),
         ts: timestamp.meta({ description: 'When the profile entered this state.' }),
       })
       .meta({ id: 'RollOutDevice' }),

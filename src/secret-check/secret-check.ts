@@ -40,8 +40,7 @@ function tell(log: SecretLog, place: string, examined: Examined, next: string[])
   if (!examined.isKnown && checks.length > 0)
     log.warn(
       { event: 'secret.replaced' },
-      `${place}: a different secret is adopted, because there are no devices and no sessions. ` +
-        'Restart processes that run with the previous one.',
+      `${place}: a different secret is adopted, because there are no devices and no sessions. Restart processes that run with the previous one.`,
     );
   else if (dependents !== null && dependents.devices + dependents.sessions > 0)
     log.info(
@@ -56,8 +55,7 @@ function tell(log: SecretLog, place: string, examined: Examined, next: string[])
   else if (next.length < checks.length)
     log.info(
       { event: 'secret.noted' },
-      `${place}: the newest secret came without SECRET_PREVIOUS; the previous one is no longer ` +
-        'accepted.',
+      `${place}: the newest secret came without SECRET_PREVIOUS; the previous one is no longer accepted.`,
     );
 }
 
@@ -253,7 +251,7 @@ export function describeRefusal(
   return [
     `${place}: ${isMissing ? missing : other}${previousToo(examined)}`,
     `The tokens of ${describeDependents(examined.dependents)} were made with the earlier secret.`,
-    `Restore it: ${examined.isOwnKnown ? howToUseOwn(config) : howToRestore(config)}`,
+    `To restore it: ${examined.isOwnKnown ? howToUseOwn(config) : howToRestore(config)}`,
     isMissing
       ? 'If it is lost for good, `npm run secret -- accept` creates a new one; it first says ' +
         'what stops working.'
@@ -295,7 +293,10 @@ function howToUseOwn({ secretPlace, dataDir }: Pick<SecretConfig, 'secretPlace' 
 function howToRestore({ secret, secretPlace }: Pick<SecretConfig, 'secret' | 'secretPlace'>) {
   if (secretPlace === 'SECRET') return 'set SECRET to its earlier value.';
   if (secret !== null) return `restore the previous content of ${secretPlace}.`;
-  return `put ${secretPlace} back from a backup (what \`npm run backup\` makes holds it as "secret"), or set SECRET or SECRET_FILE where that is how it was given.`;
+  return (
+    `restore ${secretPlace} from a backup (backups made with \`npm run backup\` contain it as ` +
+    '"secret"), or set SECRET or SECRET_FILE if that is how it was given.'
+  );
 }
 
 export function count(number: number, noun: string): string {

@@ -144,5 +144,5 @@ test('what was queued says that the alarm was acknowledged meanwhile, in the lan
   ]);
   await start();
   const { data } = payloadOf(await receiver.request());
-  expect(data.body).toContain('\nBestätigt: 11:01 MEZ.');
+  expect(data.body).toContain('\nQuittiert: 11:01 MEZ.');
 });

@@ -68,7 +68,7 @@ describe.each(databaseKinds)('what an operator says of time and history, on %s',
   test('npm run retention says what a shorter setting will delete, and when; apply does not wait', async () => {
     expect((await run('retention')).lines).toEqual([
       'measurements: no retention is in force yet; 90 days are configured here.',
-      'events: nothing is settled yet; 365 days are configured here.',
+      'events: no retention is in force yet; 365 days are configured here.',
     ]);
     await database.db.query(
       `insert into history_retention (what, days, next_days, next_at)

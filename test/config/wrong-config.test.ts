@@ -29,7 +29,7 @@ describe('CONFIG_FILE', () => {
   test('that is no JSON: file, line, column and what was found, in one line', async () => {
     const path = file('broken.json', '{\n  "retention": {\n    "eventsDays": 3,\n  }\n}\n');
     expect(await refusedLine({ CONFIG_FILE: path })).toBe(
-      `${path}: no JSON at line 4, column 3: expected a name in double quotes, found "}".`,
+      `${path}: is not JSON: line 4, column 3: expected a name in double quotes, found "}".`,
     );
   });
 
@@ -46,7 +46,11 @@ describe('CONFIG_FILE', () => {
   test.each([
     ['list.json', '[]', 'expected an object of settings, found a list'],
     ['null.json', 'null', 'expected an object of settings, found null'],
-    ['empty.json', '', 'no JSON at line 1, column 1: expected a value, found the end of the file'],
+    [
+      'empty.json',
+      '',
+      'is not JSON: line 1, column 1: expected a value, found the end of the file',
+    ],
     ['settings.yaml', 'mqtt: {}', 'expected a .json or a .ts file'],
     ['bare.ts', 'export const retention = {};', 'expected a default export, found none'],
     ['number.ts', 'export default 3;', 'expected an object of settings, found a number'],
@@ -101,8 +105,8 @@ describe.skipIf(!hasOpenssl)('a certificate for MQTT over TLS', () => {
     const none = file('none.pem', 'none\n');
     const lines = await linesOf(envOf(none, one.certFile));
     expect(lines.map((line) => line.split(' (')[0])).toEqual([
-      `TLS_CERT_FILE: ${none} is not a certificate in PEM`,
-      `TLS_KEY_FILE: ${one.certFile} is not a private key in PEM`,
+      `TLS_CERT_FILE: ${none} is not a certificate in PEM format`,
+      `TLS_KEY_FILE: ${one.certFile} is not a private key in PEM format`,
     ]);
   });
 });
@@ -122,7 +126,7 @@ describe('ports', () => {
 
   test('of one process that are the same', async () => {
     expect(await refusedLine({ HTTP_PORT: '18999', MQTT_PORT: '18999' })).toBe(
-      'MQTT_PORT: port 18999 is that of HTTP_PORT: choose another one.',
+      'MQTT_PORT: port 18999 is also that of HTTP_PORT: choose another one.',
     );
   });
 

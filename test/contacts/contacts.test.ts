@@ -194,7 +194,7 @@ it('installing warns of what leads to nobody, until it leads to somebody', async
   );
   const first = await install();
   expect(first.warnings).toContainEqual(
-    warning('no-recipient', push, 'nobody would be notified: the account has no contact'),
+    warning('no-recipient', push, 'nobody would be notified: the account has no contacts'),
   );
   expect(first.warnings).toContainEqual(log);
   await givenConfirmed(mail, app);

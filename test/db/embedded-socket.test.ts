@@ -167,7 +167,7 @@ describe('the directory of a socket', () => {
     expect(dirname(made)).toBe(sticky);
     expect(lstatSync(made).mode & 0o777).toBe(0o700);
     expect(await makeSocketDir([sticky], null)).not.toBe(made);
-    await expect(makeSocketDir([open], null)).rejects.toThrow(/^No place .* TMPDIR/);
+    await expect(makeSocketDir([open], null)).rejects.toThrow(/^No directory .* TMPDIR/);
     expect(readdirSync(open)).toEqual([]);
   });
 

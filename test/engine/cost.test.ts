@@ -64,7 +64,7 @@ function bytesOf(cause: object): number {
   const events = [{ evId: 1, causes: [{ sId: '0x1', ...cause }], actions: { alarm: true } }];
   const purpose = Purpose.parse({ puId: 1, initStId: 1, states: [{ stId: 1, events }] });
   const [problem] = checkCosts([purpose], { ...roomy, evidenceBytes: 1 });
-  return Number(/become (\d+)$/.exec(problem?.message ?? '')?.[1]);
+  return Number(/reach (\d+)$/.exec(problem?.message ?? '')?.[1]);
 }
 
 test('a statistic counts 1 KiB, and what keeps times counts these', () => {

@@ -135,7 +135,7 @@ describe('an event in words:', () => {
     ['never fires: it has no causes', { causes: [] }, []],
     ['fires when its cause holds', {}, [3]],
     ['fires when all causes hold, 1 of 2 do', { causes: [high, { ...high, sId: '0x2' }] }, [9]],
-    ['fires when its cause holds; rings then', { actions: push }, [3]],
+    ['fires when its cause holds; people are notified then', { actions: push }, [3]],
     [
       'fires when its cause holds; its alarm is open, and people were notified',
       { actions: push },
@@ -153,7 +153,12 @@ describe('an event in words:', () => {
       [3],
       { mutedUntilTs: until },
     ],
-    ['fires when its cause holds; rings then', { actions: push }, [3], { snoozedUntilTs: now }],
+    [
+      'fires when its cause holds; people are notified then',
+      { actions: push },
+      [3],
+      { snoozedUntilTs: now },
+    ],
     [
       'fires when its cause holds; its alarm is acknowledged: nobody is notified again',
       { actions: push },

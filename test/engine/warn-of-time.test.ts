@@ -194,7 +194,7 @@ describe('two states that send each other back and forth on silence are remarked
   };
 
   test('once', () => {
-    const what = 'this state and state 2 send a device back and forth while nothing is measured';
+    const what = 'this state and state 2 move a device back and forth while nothing is measured';
     expect(pair(silent, silent)).toEqual([
       {
         path: '/states/0/events/0',

@@ -68,8 +68,8 @@ describe('members of a query that a route does not know', () => {
   });
 
   test.each([
-    ['start=2026-11-26T04:54:48+02:00', 'start', 'has a space where a + was meant'],
-    ['end=2026-11-26T04:54+0200', 'end', 'has a space where a + was meant'],
+    ['start=2026-11-26T04:54:48+02:00', 'start', 'contains a space instead of +'],
+    ['end=2026-11-26T04:54+0200', 'end', 'contains a space instead of +'],
     ['senses=0x10&senses=0x11', 'senses', 'is given more than once'],
   ])('are refused where they cannot be meant so: %s', async (query, name, hint) => {
     const response = await get(`/v2/measurements/${uuid}?${query}`);

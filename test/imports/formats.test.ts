@@ -101,8 +101,8 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     const now = Date.now();
     const lines: [string, string][] = [
       [`${uuid},0x02,${t0},1,,`, ''],
-      [`${uuid},0x02,${t0},1,,,`, 'invalid: 7 fields where the header has 6'],
-      ['nonsense', 'invalid: 1 fields where'],
+      [`${uuid},0x02,${t0},1,,,`, 'invalid: 7 fields, but the header has 6'],
+      ['nonsense', 'invalid: 1 fields, but'],
       [`${uuid},"0x02,${t0},1,,`, 'invalid: a quote is not closed'],
       [`${uuid},0x0"2",${t0},1,,`, 'invalid: a quote is not closed'],
       [`1234,0x02,${t0},1,,`, 'invalid: deviceAuthUuid is not a UUID'],
@@ -251,7 +251,7 @@ describe.each(databaseKinds)('importing measurements on %s', (kind) => {
     expect(answer.status).toBe(400);
     expect(answer.detail).toContain('expands more than 100-fold');
     // The same would end in the same way.
-    expect(answer.detail).toContain('What is stored counts as repeated where it comes again.');
+    expect(answer.detail).toContain('If you repeat it, stored lines count as repeated.');
   });
 
   test('gzip that breaks off is 400, and says what is stored of it', async () => {

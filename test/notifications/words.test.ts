@@ -148,7 +148,7 @@ describe('a condition on time is told with how long it lasted', () => {
     event.cause.senses = [];
     const push = { accountId: 1, deviceId: 1, deviceUuid: 'u', kind: 'push' as const, name: 'x' };
     expect(bodyOf({ ...push, event }, wording, false)).toContain(
-      'Temperature, nothing heard for 30 minutes',
+      'Temperature, nothing received for 30 minutes',
     );
   });
 });

@@ -101,7 +101,7 @@ describe.skipIf(!hasOpenssl)('SIGHUP where a certificate is configured', () => {
       await printed(/Ready\./);
       const [pid = 0] = childrenOf(child.pid ?? 0);
       process.kill(pid, 'SIGHUP');
-      await printed(/SIGHUP: finishing what is under way/);
+      await printed(/SIGHUP: finishing work in progress/);
       expect(await ended()).toBe(0);
       expect(isRunning(pid)).toBe(false);
     },

@@ -183,7 +183,7 @@ describe('the service does not start', () => {
     });
     started.push(limited);
     const [line, ...more] = await expectRefusal(limited);
-    expect(line).toMatch(/^DATA_DIR .*\/full: PostgreSQL could not make a database there \(\S/);
+    expect(line).toMatch(/^DATA_DIR .*\/full: PostgreSQL could not create a database there \(\S/);
     expect(more).toEqual([]);
   });
 

@@ -65,7 +65,7 @@ describe('the secret of the embedded database', options, () => {
       /^\S+secret: does not exist, and neither SECRET nor SECRET_FILE is set\.$/m,
     );
     expect(said).toContain('1 device and 2 sessions ');
-    expect(said).toMatch(new RegExp(`^Restore it: put ${file} back from a backup`, 'm'));
+    expect(said).toMatch(new RegExp(`^To restore it: restore ${file} from a backup`, 'm'));
     expect(said).toContain('npm run secret -- accept');
     expect(existsSync(file)).toBe(false);
     const status = await programs.runSecret(env, ['status']);
@@ -78,14 +78,16 @@ describe('the secret of the embedded database', options, () => {
     const another = 'another secret, that is long enough to be one\n';
     await writeFile(file, another, { mode: 0o600 });
     expect(await programs.expectRefusal(env)).toMatch(
-      new RegExp(`^${file}: is another secret .*\n.*\nRestore it: put ${file} back`),
+      new RegExp(
+        `^${file}: is not the secret .*\n.*\nTo restore it: restore the previous content of ${file}`,
+      ),
     );
     expect(await readFile(file, 'utf8')).toBe(another);
     await copyFile(kept, file);
     const wrong = { ...env, SECRET: another };
     expect(await programs.expectRefusal(wrong)).toMatch(
       new RegExp(
-        `^SECRET: is another secret .*\n.*\nRestore it: leave SECRET out\\. ${file} holds`,
+        `^SECRET: is not the secret .*\n.*\nTo restore it: remove SECRET\\. ${file} holds`,
       ),
     );
     const withPrevious = { ...wrong, SECRET_PREVIOUS: `${another}, once more` };
@@ -114,7 +116,7 @@ describe('the secret of the embedded database', options, () => {
     expect(await checks()).toEqual([]);
     await copyFile(kept, file);
     const service = await programs.start(env);
-    expect(service.process.stdout()).toContain("secret: noted as this database's secret");
+    expect(service.process.stdout()).toContain("secret: recorded as this database's secret");
     expect(await letsIn(service.mqttPort, device)).toBe(true);
     await service.stop();
     expect((await checks()).map(({ value }) => value)).toEqual(before.map(({ value }) => value));

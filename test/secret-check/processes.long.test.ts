@@ -89,7 +89,7 @@ describe.each(databaseKinds)('processes on one database on %s', options, (kind) 
       expect(await statusOf(url, token)).toBe(401);
       expect(await statusOf(url, await logIn(url))).toBe(200);
     }
-    expect(await programs.expectRefusal(withSecret(first))).toContain('SECRET: is another');
+    expect(await programs.expectRefusal(withSecret(first))).toContain('SECRET: is not the secret');
   });
 
   test('tell all others of it first, and then nobody notices the change', async () => {
@@ -113,7 +113,7 @@ describe.each(databaseKinds)('processes on one database on %s', options, (kind) 
     await database.db.query('delete from secret_check');
 
     const upgraded = await programs.start(withSecret(first));
-    expect(upgraded.process.stdout()).toContain("SECRET: noted as this database's secret");
+    expect(upgraded.process.stdout()).toContain("SECRET: recorded as this database's secret");
     expect(await statusOf(upgraded.url, token)).toBe(200);
     expect(await letsIn(upgraded.mqttPort, device)).toBe(true);
     await upgraded.stop();
@@ -141,7 +141,7 @@ describe.each(databaseKinds)('processes on one database on %s', options, (kind) 
     expect(ready.filter(Boolean)).toHaveLength(1);
     const winner = ready.indexOf(true);
     expect(await both[1 - winner]?.ended()).toBe(1);
-    expect(both[1 - winner]?.stderr()).toMatch(/^SECRET: is another secret/);
+    expect(both[1 - winner]?.stderr()).toMatch(/^SECRET: is not the secret/);
     expect(await noted()).toEqual([deriveSecretCheck(secrets[winner] ?? '')]);
   });
 
@@ -162,7 +162,7 @@ describe.each(databaseKinds)('processes on one database on %s', options, (kind) 
       // The one that runs keeps its keys, but that session has ended.
       expect(await statusOf(service.url, token)).toBe(401);
       await service.stop();
-      expect(await programs.expectRefusal(running)).toContain('SECRET: is another secret');
+      expect(await programs.expectRefusal(running)).toContain('SECRET: is not the secret');
       const restarted = await programs.start(accepting);
       expect(await letsIn(restarted.mqttPort, device)).toBe(false);
       expect(await statusOf(restarted.url, await logIn(restarted.url))).toBe(200);

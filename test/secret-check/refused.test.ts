@@ -44,12 +44,12 @@ describe.each(shareOf(databaseKinds))('processes on one database on %s', options
     const said = await programs.expectRefusal(withSecret(second));
     await service.stop();
     expect(await programs.expectRefusal(withSecret(second))).toBe(said);
-    expect(said).toMatch(/^SECRET: is another secret .*\n.*1 device and 2 sessions .*\n/);
-    expect(said).toMatch(/^Restore it: set SECRET to its earlier value\.$/m);
+    expect(said).toMatch(/^SECRET: is not the secret .*\n.*1 device and 2 sessions .*\n/);
+    expect(said).toMatch(/^To restore it: set SECRET to its earlier value\.$/m);
     const SECRET_FILE = join(dir, 'secret-of-a-file');
     writeFileSync(SECRET_FILE, `${second}\n`);
     const byFile = await programs.expectRefusal({ ...withSecret(''), SECRET_FILE });
-    expect(byFile).toMatch(new RegExp(`^SECRET_FILE ${SECRET_FILE}: is another secret`));
+    expect(byFile).toMatch(new RegExp(`^SECRET_FILE ${SECRET_FILE}: is not the secret`));
     expect(byFile).toContain(`restore the previous content of SECRET_FILE ${SECRET_FILE}`);
     expect(await programs.expectRefusal(withSecret(''))).toMatch(
       /^SECRET: required with DATABASE_URL, or SECRET_FILE instead\. Use the secret that this database was used with/,

@@ -108,7 +108,7 @@ describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_
     // Three are away, and one has not taken it.
     const alone = withSecret(after);
     expect(await programs.expectRefusal(alone)).toContain(
-      'SECRET: 4 devices still have a token of the secret before this one',
+      'SECRET: 4 devices still have a token of the previous secret',
     );
     expect(await programs.runSecret(alone, ['status'])).toMatchObject({ status: 1 });
     await connect(first, 'mqtt', two.mqttPort);
@@ -146,7 +146,7 @@ describe.each(databaseKinds)('a fleet changes its secret on %s', { timeout: 240_
 
     const alone = withSecret(after);
     const refused = await programs.expectRefusal(alone);
-    expect(refused).toContain('SECRET: 3 devices still have a token of the secret before this one');
+    expect(refused).toContain('SECRET: 3 devices still have a token of the previous secret');
     expect(refused).toContain('npm run secret -- accept');
     const no = await programs.runSecret(alone, ['accept'], 'no\n');
     expect(no).toMatchObject({ status: 1 });

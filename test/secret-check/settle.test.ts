@@ -103,7 +103,7 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
     await settle(given(first));
     await addSession('-1 second');
     expect(await settle(given(second))).toBe(second);
-    expect(lines.join()).toMatch(/^SECRET: another secret than before is taken/);
+    expect(lines.join()).toMatch(/^SECRET: a different secret is adopted/);
     await addSession('1 hour');
     await expect(settle(given(third))).rejects.toThrow('0 devices and 1 session ');
     expect(await noted()).toEqual([deriveSecretCheck(second)]);
@@ -120,7 +120,9 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
       before,
     ]);
     // Not before the device has a token of the new one; a start that is refused changes nothing.
-    await expect(settle(given(second))).rejects.toThrow('1 device still has a token of the secret');
+    await expect(settle(given(second))).rejects.toThrow(
+      '1 device still has a token of the previous secret',
+    );
     expect(await noted()).toEqual([second, first].map(deriveSecretCheck));
     await database.db.query('update device set token_secret = $1', [
       deriveSecretCheck(second).slice(0, 8),
@@ -128,8 +130,8 @@ describe.each(databaseKinds)('the secret of a database on %s', (kind) => {
     await settle(given(second));
     expect(await noted()).toEqual([deriveSecretCheck(second)]);
     expect(lines.map((line) => line.replace(/;.*/, ''))).toEqual([
-      "SECRET: noted as this database's secret",
-      'SECRET: noted as the newer secret',
+      "SECRET: recorded as this database's secret",
+      'SECRET: recorded as the newer secret',
       'SECRET: the newest secret came without SECRET_PREVIOUS',
     ]);
   });

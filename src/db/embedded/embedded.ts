@@ -106,8 +106,7 @@ async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch
     const what = [programs.moved && 'programs', movedTo !== null && 'data'].filter(Boolean);
     log.info(
       { event: 'database.moved' },
-      `PostgreSQL cannot run as root, and user ${owner.name} cannot reach this directory, so ` +
-        `its ${what.join(' and ')} went to ${movedTo ?? sharedDir}.`,
+      `PostgreSQL cannot run as root, and user ${owner.name} cannot reach this directory, so its ${what.join(' and ')} went to ${movedTo ?? sharedDir}.`,
     );
   }
   return { programs, clusterDir, dataDir };
@@ -177,8 +176,7 @@ export function supervise({ connection, log, recover }: SuperviseOptions): {
       if (stopping.signal.aborted) return;
       log.warn(
         { event: 'database.lost' },
-        'The connection that watches the database was lost; starting the database again if it ' +
-          'has stopped.',
+        'The connection that watches the database was lost; starting the database again if it has stopped.',
       );
       await bringBack();
     }

@@ -201,7 +201,7 @@ export type Table = { name: string; columns: string[]; parents: string[] };
 /** Tables that a portable copy goes without, and why; all others are in it. */
 export const leftOut: Record<string, string> = {
   migration: 'the program that restores creates the tables itself and records which steps it ran',
-  sensorium_schema: 'says where the tables are: the program that restores places them itself',
+  sensorium_schema: 'records where the tables are: the program that restores places them itself',
   delivering_process: 'records which processes deliver messages now, and through which channels',
   unfinished_restore: 'marks a database into which a portable copy is being restored',
 };

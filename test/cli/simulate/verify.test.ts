@@ -36,7 +36,7 @@ describe('what is read back', () => {
   it('agrees when every page has what was acknowledged', async () => {
     const { agrees, text } = await verifyAgainst((all) => all);
     expect(agrees).toBe(true);
-    expect(text).toContain('50 measurements were acknowledged, 50 of them were read back.');
+    expect(text).toContain('50 measurements were acknowledged, and 50 of them were read back.');
     expect(text).toContain('50 events are recorded');
     // Three pages of measurements and three of events for each of the two devices.
     expect(fake?.requests()).toBe(12);
@@ -45,7 +45,7 @@ describe('what is read back', () => {
   it('differs when one measurement was lost', async () => {
     const { agrees, text } = await verifyAgainst((all) => all.toSpliced(17, 1));
     expect(agrees).toBe(false);
-    expect(text).toContain('50 measurements were acknowledged, 49 of them were read back.');
+    expect(text).toContain('50 measurements were acknowledged, and 49 of them were read back.');
     expect(text).toContain('DIFFERENCE: 1 acknowledged but not stored: 0x10 = 1.7 at 1017');
   });
 
