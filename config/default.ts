@@ -32,7 +32,7 @@ const settings: SettingsInput = {
     requestTimeoutMs: 30_000,
     /**
      * Connections open at once, of all clients and of one address (IPv6: a /64; not of trustedProxies).
-     * One more of an address is closed unread; one more of all has an idle one closed (docs/operations.md, "Open
+     * One more of an address is closed unread; one more of all has an idle one closed (docs/memory.md, "Open
      * files"). A WebSocket at /mqtt counts among MQTT's instead.
      */
     connections: 20_000,
@@ -243,7 +243,7 @@ const settings: SettingsInput = {
   /** How long the entries of accounts' audit trails are kept; the newest 2,000 of each kind at most. */
   audit: { days: 90 },
   /**
-   * What one process holds in memory (docs/reliability.md, "Memory"). The bounds hold for a machine that
+   * What one process holds in memory (docs/memory.md). The bounds hold for a machine that
    * has what V8 may take: its heap limit, which `node --max-old-space-size` sets.
    */
   memory: {
