@@ -76,10 +76,12 @@ describe('the tables of the documentation name all that there is, once:', () => 
   });
 
   it('quotas have their defaults', () => {
-    const defaults = listRows('docs/quotas.md', 'All quotas').flatMap(([names = '', values = '']) => {
-      const numbers = values.split(', ').map((value) => Number(value.replaceAll(',', '')));
-      return listCode(names).map((name, place) => [name, numbers[place]]);
-    });
+    const defaults = listRows('docs/quotas.md', 'All quotas').flatMap(
+      ([names = '', values = '']) => {
+        const numbers = values.split(', ').map((value) => Number(value.replaceAll(',', '')));
+        return listCode(names).map((name, place) => [name, numbers[place]]);
+      },
+    );
     expect(Object.fromEntries(defaults)).toEqual(settings.quotas);
   });
 });
