@@ -1,9 +1,9 @@
 /**
- * Prefixes of numbers to which a message may cost more than an ordinary message: ranges that national
- * numbering plans reserve for premium-rate, shared-cost and similar services and that contain no ordinary
- * landline or mobile phones, and services that belong to no country (satellites, international networks).
- * Derived from the number ranges of libphonenumber (metadata of 2026-11, in libphonenumber-js 1.13.16), as the
- * shortest prefixes that cover them.
+ * Prefixes of telephone numbers to which an SMS may cost more than an SMS: number ranges that national
+ * numbering plans call premium-rate, shared cost and the like and that hold no landline or mobile
+ * telephone, and services that belong to no country (satellites, international networks). They are the
+ * shortest prefixes that cover these number ranges of libphonenumber (metadata of 2026-11, in
+ * libphonenumber-js 1.13.16).
  */
 export const premiumRate = `
   1900 2090 2128 2138 2218 2270 2303 231332 23687 2409 2428 2488 2509 2549 2559 2569 2628
