@@ -73,7 +73,7 @@ export function testBeingTold(world: () => World): void {
     expect(told.headers['subject']).toContain('Volk an der Linde');
     await human.click(page.getByRole('link', { name: /^Alarme/ }));
     await human.waitFor(page.getByText(/Gewicht unter 30,00/));
-    await page.getByText(/Benachrichtigt um .*example\.org/).waitFor();
+    await page.getByText(/Benachrichtigt \(.*example\.org/).waitFor();
     sayFigure('A hive: to an alarm that told somebody', human.figure());
     await step('10-alarms');
     await human.click(button('Aufschieben'));
@@ -83,7 +83,7 @@ export function testBeingTold(world: () => World): void {
       .waitFor();
     await human.click(button('Quittieren'));
     await human.click(page.getByRole('link', { name: 'Quittierte Alarme anzeigen' }));
-    await page.getByText(/Quittiert um/).waitFor();
+    await page.getByText(/Quittiert \(/).waitFor();
     expect(await page.getByText('Ist der Alarm nach dem Aufschub').count()).toBe(0);
     await page.locator('.alarm a').first().click();
     await page.getByRole('link', { name: 'Alarme einrichten' }).click();
