@@ -84,7 +84,7 @@ describe('npm run account, beside a running service with registration closed', (
     expect(await mayText()).toEqual([true]);
     expect(await account(env, ['deny', 'ME@example.com', 'sms'])).toMatchObject({
       status: 0,
-      stdout: 'ME@example.com may send no sms any more.\n',
+      stdout: 'ME@example.com may no longer send sms.\n',
     });
     expect(await mayText()).toEqual([false]);
     const listed = await account(env, ['list']);

@@ -168,7 +168,7 @@ describe.skipIf(browserPath === null)('alarms', () => {
     await page.locator('.alarm').waitFor();
     await page.getByText('Details').click();
     await page.getByRole('link', { name: 'Alarms of this device' }).click();
-    await page.getByText('Only of Cellar').waitFor();
+    await page.getByText('Only alarms of Cellar').waitFor();
     await page.getByRole('link', { name: 'Chart at that time' }).click();
     await page.locator('.chart canvas').first().waitFor();
     const query = new URL(page.url()).searchParams;

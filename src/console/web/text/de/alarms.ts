@@ -7,7 +7,7 @@ export const alarms: Record<keyof typeof en, string> = {
   'alarms.acknowledged': 'Quittiert',
   'alarms.closed': 'Geschlossen',
   'alarms.label': 'Nur Geräte mit diesem Label',
-  'alarms.ofDevice': 'Nur {device}',
+  'alarms.ofDevice': 'Nur Alarme von {device}',
   'alarms.ofLabel': 'Nur Geräte mit dem Label „{label}“',
   'alarms.dropFilter': 'Alle Geräte anzeigen',
   'alarms.quiet': 'Alles in Ordnung',

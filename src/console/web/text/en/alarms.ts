@@ -5,7 +5,7 @@ export const alarms = {
   'alarms.acknowledged': 'Acknowledged',
   'alarms.closed': 'Closed',
   'alarms.label': 'Only devices with this label',
-  'alarms.ofDevice': 'Only {device}',
+  'alarms.ofDevice': 'Only alarms of {device}',
   'alarms.ofLabel': 'Only devices with the label “{label}”',
   'alarms.dropFilter': 'Show all devices',
   'alarms.quiet': 'All quiet',
