@@ -104,12 +104,9 @@ export const ErrorDownlink = z.object({
   reason: z.string(),
   message: z.string(),
   path: z.string().optional().meta({ description: 'A JSON Pointer into the message.' }),
-  more: z
-    .int()
-    .optional()
-    .meta({
-      description: 'The number of further problems of the same message that this entry stands for.',
-    }),
+  more: z.int().optional().meta({
+    description: 'The number of further problems of the same message that this entry stands for.',
+  }),
   ts: SentTs,
 });
 
