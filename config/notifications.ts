@@ -1,35 +1,35 @@
 import type { SettingsInput } from '../src/config/settings.ts';
 import { premiumRate } from './premium-rate.ts';
 
-/** Messages to people: how they are delivered, and by what. A part of default.ts. */
+/** How messages to people are delivered. A part of default.ts. */
 export const notifications: SettingsInput['notifications'] = {
-  /** Push messages under way at once in this process, and as many SMS. Of one account two, of all kinds. */
+  /** Push messages under way at once in this process, and as many SMS; of one account two, of all kinds. */
   concurrency: 4,
-  /** Attempts before a delivery is given up; with the pauses between, 8 take half an hour. */
+  /** Attempts before the service gives up a delivery; with the pauses in between, 8 take half an hour. */
   maxAttempts: 8,
-  /** How often waiting deliveries are looked for, besides at once when one is written. */
+  /** How often the service looks for waiting deliveries; besides, it looks as soon as one is written. */
   pollIntervalMs: 2_000,
   /**
-   * { url: 'https://watcher.example.com/ping/1', everyMs: 60_000 }: requested (GET) as long as every
-   * connector listens and what is due is done within a minute, so that a watcher elsewhere sees when this
-   * service is gone. null: nothing is.
+   * { url: 'https://watcher.example.com/ping/1', everyMs: 60_000 }: the service requests this address (GET) as
+   * long as every connector listens and what is due is done within a minute, so that a watcher elsewhere notices
+   * when the service is gone. null: it requests nothing.
    */
   heartbeat: null,
   /** How long outcomes are kept. */
   retentionDays: 90,
   /**
    * Apple push: { keyFile: 'AuthKey_X.p8', keyId: '…', teamId: '…', topic: 'com.example.app',
-   * production: true }. null: pushes end as "failed", with that reason.
+   * production: true }. null: pushes end as "failed", with that as the reason.
    */
   push: null,
   /**
-   * Mail goes by the server that SMTP_URL names. `from`: its sender; null: sensorium at the host of
-   * PUBLIC_URL. `timeoutMs`: for one mail, from the connection to the server's answer.
+   * SMTP_URL names the mail server. `from`: the sender; null: sensorium at the host of PUBLIC_URL.
+   * `timeoutMs`: for one mail, from the connection to the server's answer.
    */
   email: { from: null, timeoutMs: 15_000 },
   /**
    * Whether webhooks may lead to private and link-local addresses, and to this machine.
-   * null: not where everybody can register, and anywhere where not.
+   * null: not if everybody can register; anywhere if registration is closed.
    */
   webhooks: { allowPrivateAddresses: null },
   /**
@@ -40,13 +40,13 @@ export const notifications: SettingsInput['notifications'] = {
   sms: {
     driver: 'log',
     /**
-     * What a telephone number begins with that SMS are sent to: '+49'. With '!' in front it is
-     * refused; the longest one decides.
+     * Prefixes of the telephone numbers that SMS may go to: '+49'. A '!' in front forbids a prefix;
+     * the longest prefix decides.
      */
     allowedPrefixes: ['+', ...premiumRate.split(/\s+/).map((prefix) => `!+${prefix}`)],
     /**
      * false: an account that registered itself needs `npm run account -- allow EMAIL sms`.
-     * null: the same where registration is open, and true where it is not.
+     * null: the same if registration is open, and true if it is not.
      */
     forAll: null,
   },

@@ -56,7 +56,7 @@ PROFILE=$(curl -fsS -H "$AUTH" -H "$JSON" "$URL/v2/devices/profile" \
 echo "$PROFILE"
 PID=$(echo "$PROFILE" | field pId)
 
-# --- The device takes it
+# --- The device accepts it
 mosquitto_sub "$@" -C 1 -W 30 -t "devices/$UUID/down/profile" | cut -c 1-90
 mosquitto_pub "$@" -t "devices/$UUID/up/profile" -m "{ \"pId\": \"$PID\", \"state\": \"current\" }"
 curl -fsSw '\n' -H "$AUTH" "$URL/v2/devices/profile/$PID"
@@ -75,6 +75,6 @@ curl -fsSw '\n' -H "$AUTH" "$URL/v2/events/$UUID?type=sense"
 curl -fsSw '\n' -H "$AUTH" "$URL/v2/events/$UUID?type=device"
 curl -fsS -H "$AUTH" -H 'Accept: text/csv' "$URL/v2/measurements/$UUID"
 
-# --- What is wrong is kept and said
+# --- A wrong value is kept and reported
 mosquitto_pub "$@" -t "devices/$UUID/up/measurements" -m '{ "sId": "0x10", "val": 900 }'
 curl -fsSw '\n' -H "$AUTH" "$URL/v2/devices/$UUID/rejections"

@@ -8,7 +8,7 @@ const usage = `Usage:
   npm run clock -- believe      say that it is right: what is past its time may be deleted by it
 
 The service goes by the clock of its database. Where that was set, or is far from where it should be, it is in doubt, and
-nothing is deleted by it (docs/reliability.md, "Clocks"). The environment is that of the service: DATABASE_URL, DATA_DIR.
+nothing is deleted by it (docs/clocks.md). The environment is that of the service: DATABASE_URL, DATA_DIR.
 `;
 
 const timeOf = (ts: number) => new Date(ts).toISOString();

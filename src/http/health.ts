@@ -69,7 +69,7 @@ const BridgeStatus = z
     reason: z
       .string()
       .nullable()
-      .describe('Why it is not connected, as a code of docs/scaling.md.'),
+      .describe('Why it is not connected, as a code of docs/brokers.md.'),
     /** Where one process at a time is connected: whether one holds the lease; null elsewhere. */
     lease: z.enum(['held', 'free']).nullable(),
     holder: z.string().nullable().describe('The process that holds the lease: machine and number.'),

@@ -1,5 +1,5 @@
 /**
- * Every code that a line of the log can have as its `event`. docs/operations.md says of each what it means
+ * Every code that a line of the log can have as its `event`. docs/log.md says of each what it means
  * and what to do; a test holds this list, that page and the uses together. A code is searched for and
  * alerted on: it is added, and never renamed.
  */

@@ -175,7 +175,7 @@ function prettyLines(destination?: DestinationStream): DestinationStream {
   const lines = pretty({
     destination: destination ?? 1,
     ignore: 'pid,hostname,role,component,connectorId,event,signal,delayMs,unfinished',
-    // Whoever has to do something about it looks the code up in docs/operations.md.
+    // Whoever has to do something about it looks the code up in docs/log.md.
     messageFormat: ({ msg, level, event }) =>
       Number(level) >= warnLevel ? `${String(msg)} [${String(event)}]` : String(msg),
     translateTime: 'SYS:HH:MM:ss',

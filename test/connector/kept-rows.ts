@@ -1,6 +1,6 @@
 /**
  * What becomes of a message that arrived whole and was not acknowledged when its connection ended: the table of
- * docs/devices.md, from which the tests are made. A row stands for all that its lists combine.
+ * docs/devices-reference.md, from which the tests are made. A row stands for all that its lists combine.
  */
 export type Ending =
   | 'DISCONNECT'
@@ -43,7 +43,7 @@ export const keptRows: KeptRow[] = [
     endings: [...mqttEndings],
     hasTimes: [true, false],
     isStored: true,
-    mayBeLost: 'no; yes where it did not arrive whole, which nobody notices',
+    mayBeLost: 'no; yes if it did not arrive whole, which nobody notices',
     mayDouble: 'no',
   },
   {
@@ -62,7 +62,7 @@ export const keptRows: KeptRow[] = [
     hasTimes: [false],
     isStored: true,
     mayBeLost: 'no',
-    mayDouble: 'yes, where the device sends it again',
+    mayDouble: 'yes, if the device sends it again',
   },
   {
     over: [...both],
@@ -79,8 +79,8 @@ export const keptRows: KeptRow[] = [
     endings: [...unannounced],
     hasTimes: [false],
     isStored: false,
-    mayBeLost: 'yes, where the device does not send it again',
-    mayDouble: 'yes, where its transaction had begun and the device sends it again',
+    mayBeLost: 'yes, if the device does not send it again',
+    mayDouble: 'yes, if its transaction had begun and the device sends it again',
   },
   {
     over: ['HTTP'],
@@ -88,7 +88,7 @@ export const keptRows: KeptRow[] = [
     endings: ['half-close', 'closed by the device'],
     hasTimes: [true],
     isStored: true,
-    mayBeLost: 'no; it is answered, if the device still listens',
+    mayBeLost: 'no; the device gets the answer if it still listens',
     mayDouble: 'no',
   },
   {
@@ -97,8 +97,8 @@ export const keptRows: KeptRow[] = [
     endings: ['half-close', 'closed by the device'],
     hasTimes: [false],
     isStored: true,
-    mayBeLost: 'no; it is answered, if the device still listens',
-    mayDouble: 'yes, where the device sends it again',
+    mayBeLost: 'no; the device gets the answer if it still listens',
+    mayDouble: 'yes, if the device sends it again',
   },
   {
     over: ['HTTP'],
@@ -115,8 +115,8 @@ export const keptRows: KeptRow[] = [
     endings: ['reset'],
     hasTimes: [false],
     isStored: false,
-    mayBeLost: 'yes, where the device does not send it again',
-    mayDouble: 'yes, where its transaction had begun and the device sends it again',
+    mayBeLost: 'yes, if the device does not send it again',
+    mayDouble: 'yes, if its transaction had begun and the device sends it again',
   },
 ];
 
@@ -140,7 +140,7 @@ export const keptCases: KeptCase[] = keptRows.flatMap(
     ),
 );
 
-/** The rows as docs/devices.md has them, a line each without padding. */
+/** The rows as docs/devices-reference.md has them, a line each without padding. */
 export const keptLines: string[] = keptRows.map(
   ({ over, qos, endings, hasTimes, isStored, mayBeLost, mayDouble }) =>
     [

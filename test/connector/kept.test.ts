@@ -1,4 +1,4 @@
-// What was received whole and not acknowledged when its connection ended: each row of the table in docs/devices.md.
+// What was received whole and not acknowledged when its connection ended: each row of the table in docs/devices-reference.md.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -119,11 +119,11 @@ describe('a message that was received whole, by the end of its connection', () =
     await until(() => connector.snapshot().bytes === 0, 'its room to be free');
   });
 
-  test('is in the table, each combination once, as docs/devices.md has it', () => {
+  test('is in the table, each combination once, as docs/devices-reference.md has it', () => {
     const mqtt = keptCases.filter(({ over }) => over !== 'HTTP');
     expect(new Set(mqtt.map(nameOf)).size).toBe(mqtt.length);
     expect(mqtt).toHaveLength(2 * 3 * mqttEndings.length * 2);
-    const page = readProjectFile('docs/devices.md');
+    const page = readProjectFile('docs/devices-reference.md');
     const [, table = ''] = page.split('<!-- received whole: begin -->');
     const lines = (table.split('<!-- received whole: end -->')[0] ?? '')
       .split('\n')

@@ -7,7 +7,7 @@ import {
   profileTransitions,
 } from '../../src/contract/profile.ts';
 
-const docs = new URL('../../docs/devices.md', import.meta.url);
+const docs = new URL('../../docs/devices-reference.md', import.meta.url);
 
 describe('the states of a profile on a device', () => {
   test('each but the first is led to, and what ended leads nowhere', () => {

@@ -8,10 +8,10 @@ const sources = globSync('{src,connector}/**/*.ts', { cwd: pathOf('.') })
   .map(readProjectFile)
   .join('\n');
 
-/** The rows of the tables in docs/operations.md. */
+/** The rows of the tables in docs/log.md. */
 function listDocumented() {
   const [, tables = ''] = /<!-- log events: begin -->(.*?)<!-- log events: end -->/s.exec(
-    readProjectFile('docs/operations.md'),
+    readProjectFile('docs/log.md'),
   ) ?? [''];
   return [...tables.matchAll(/^\| `([a-z.-]+)` *\| ([a-z, ]+?) *\| (.+?) *\| (.+?) *\|$/gm)].map(
     ([, event = '', levels = '', means = '', advice = '']) => ({ event, levels, means, advice }),

@@ -69,17 +69,19 @@ describe('the tables of the documentation name all that there is, once:', () => 
     ],
     ['why nobody was told', 'docs/alarms-reference.md', 'Who was told', NotNotified.options],
     ['what a key may be used for', 'docs/api-keys.md', 'API keys', scopes],
-    ['quotas', 'docs/quotas.md', 'Quotas', Object.keys(settings.quotas ?? {})],
+    ['quotas', 'docs/quotas.md', 'All quotas', Object.keys(settings.quotas ?? {})],
   ])('%s', (_, page, heading, expected) => {
     const named = listRows(page, heading).flatMap(([first = '']) => listCode(first));
     expect(named.toSorted()).toEqual([...expected].toSorted());
   });
 
   it('quotas have their defaults', () => {
-    const defaults = listRows('docs/quotas.md', 'Quotas').flatMap(([names = '', values = '']) => {
-      const numbers = values.split(', ').map((value) => Number(value.replaceAll(',', '')));
-      return listCode(names).map((name, place) => [name, numbers[place]]);
-    });
+    const defaults = listRows('docs/quotas.md', 'All quotas').flatMap(
+      ([names = '', values = '']) => {
+        const numbers = values.split(', ').map((value) => Number(value.replaceAll(',', '')));
+        return listCode(names).map((name, place) => [name, numbers[place]]);
+      },
+    );
     expect(Object.fromEntries(defaults)).toEqual(settings.quotas);
   });
 });

@@ -1,4 +1,4 @@
-// The table of docs/devices.md is measured again: what it says is what the running service costs.
+// The table of docs/devices-reference.md is measured again: what it says is what the running service costs.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -14,7 +14,7 @@ import { startServer } from '../support/server.ts';
 import { measureHttp, measureMqtt, type Bytes, type Credential } from './ways.ts';
 
 const haproxy = findProgram('haproxy');
-const page = readFileSync(join(projectDir, 'docs/devices.md'), 'utf8');
+const page = readFileSync(join(projectDir, 'docs/devices-reference.md'), 'utf8');
 const rows = page.matchAll(/^\| ((?:MQTT|HTTPS?)\b[^|]*?) +\|((?: +[\d,]+ +\|){4})$/gm);
 /** Way, and its columns: bytes to the service, from the service, packets, all with headers. */
 const documented = new Map(
@@ -28,7 +28,7 @@ const headerBytes = 40;
 /** Signatures and tickets differ by some bytes from one connection to the next. */
 function expectDocumented(way: string, { toService, fromService }: Bytes): void {
   const [to = 0, from = 0, packets = 0, all = 0] = documented.get(way) ?? [];
-  const told = `docs/devices.md: | ${way} | ${toService} | ${fromService} |`;
+  const told = `docs/devices-reference.md: | ${way} | ${toService} | ${fromService} |`;
   const nearly = (bytes: number) => Math.max(2, bytes * 0.05);
   expect.soft(Math.abs(to - toService), told).toBeLessThanOrEqual(nearly(toService));
   expect.soft(Math.abs(from - fromService), told).toBeLessThanOrEqual(nearly(fromService));

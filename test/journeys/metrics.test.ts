@@ -38,7 +38,7 @@ test('messages are counted by the protocol that they came over', async () => {
 });
 
 test('each metric of the service is documented, and there are no others', async () => {
-  const page = await readFile('docs/operations.md', 'utf8');
+  const page = await readFile('docs/metrics.md', 'utf8');
   const [, table = ''] = page.split(/<!-- metrics: (?:begin|end) -->/);
   const documented = [...table.matchAll(/^\| `(\w+)`/gm)].map(([, name]) => name);
   const served = [...(await readMetrics()).matchAll(/^# TYPE (\w+) /gm)].map(([, name]) => name);
