@@ -1,11 +1,24 @@
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Client } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { restorePortableCopy } from '../../src/cli/portable/restore.ts';
 import { findPortableManifest } from '../../src/db/portable/write.ts';
+import {
+  connectionStringOf,
+  embeddedSettings,
+  findCluster,
+  findFreePort,
+  startCluster,
+  stopCluster,
+} from '../../src/db/embedded/cluster.ts';
+import { databaseName, readSuperuser } from '../../src/db/embedded/enter.ts';
+import { findPackagedPostgres, placePrograms } from '../../src/db/embedded/programs.ts';
 import { projectDir } from '../journeys/process.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { databaseKinds, emptyDatabase } from '../support/database.ts';
+import { findAddress } from '../support/embedded.ts';
+import { shareOf } from '../support/share.ts';
 import { runOn, schema } from '../support/template.ts';
 import { unpack } from './archive.ts';
 import { readCatalog } from './catalog.ts';
@@ -19,7 +32,7 @@ it('the versions are those before 0.4.0', () => {
   expect(refused.map(({ version }) => version)).toEqual(['0.1.0', '0.2.0', '0.3.0']);
 });
 
-describe.each(refused)('an installation of $version', (fixture) => {
+describe.each(shareOf(refused))('an installation of $version', (fixture) => {
   let installation: Installation;
   beforeAll(async () => {
     installation = await install(fixture, 'backup');
@@ -28,7 +41,7 @@ describe.each(refused)('an installation of $version', (fixture) => {
 
   /** All that a start could change: tables, rows, whose they are, and who may log in. */
   const look = () =>
-    installation.database.runAlone(async (client) => {
+    runOnFiles(installation.variables['DATA_DIR'] ?? '', async (client) => {
       const found = await findSchema(client);
       const { rows: owners } = await client.query(
         `select nspname, relname, pg_get_userbyid(relowner) as owner
@@ -59,9 +72,26 @@ describe.each(refused)('an installation of $version', (fixture) => {
     );
     expect(running.stderr()).toMatch(/start version 0\.4\.0 on it once \(commit 2b6ac128/);
     expect(running.stderr()).toContain('docs/upgrading.md');
+    expect(await findAddress(variables['DATA_DIR'] ?? '')).toBeNull();
     expect(await look()).toEqual(before);
   });
 });
+
+/** With a server of its own on them, as a version before 0.3.0 had it: one of this version would refuse them. */
+async function runOnFiles<T>(dataDir: string, work: (client: Client) => Promise<T>): Promise<T> {
+  const { clusterDir, owner } = await findCluster(dataDir);
+  if (clusterDir === null) throw new Error(`There is no database in ${dataDir}.`);
+  const programs = await placePrograms(findPackagedPostgres(), owner);
+  const address = { socketDir: null, port: await findFreePort() };
+  const settings = embeddedSettings();
+  await startCluster(programs, clusterDir, { settings, address, timeoutSeconds: 60 });
+  try {
+    const login = await readSuperuser(dataDir);
+    return await runOn(connectionStringOf(address, login, databaseName), work);
+  } finally {
+    await stopCluster(programs, clusterDir, 'fast', 60);
+  }
+}
 
 it('docs/upgrading.md names the commit that the refusal names', async () => {
   const docs = await readFile(join(projectDir, 'docs/upgrading.md'), 'utf8');
