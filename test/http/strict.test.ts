@@ -172,7 +172,7 @@ test('what is wrong is told with what is not known, without ?strict too: it may 
   const over = `${at}/causes/0/threshold/over`;
   expect(errors).toEqual([
     { path: `${over}/ms`, message: 'expected number, found nothing' },
-    { path: `${over}/windowMs`, message: expect.stringContaining('no member windowMs') },
+    { path: `${over}/windowMs`, message: expect.stringContaining('unknown member windowMs') },
   ]);
 });
 

@@ -11,7 +11,7 @@ export async function expectToldOnce(app: App, device: TestDevice): Promise<void
     topic: `devices/${device.uuid}/up/measurements`,
     reason: 'unknown-member',
     path: '/lable',
-    message: expect.stringContaining('no member lable'),
+    message: expect.stringContaining('unknown member lable'),
     ts: expect.any(Number),
   });
   // What is wrong otherwise is said all the same, and comes after whatever else there was to say.

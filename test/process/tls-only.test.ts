@@ -70,7 +70,7 @@ describe.skipIf(!hasOpenssl)('a service without plain MQTT', () => {
 
   test('says in log and metrics that its certificate ends soon', async () => {
     expect(service.stdout()).toMatch(
-      /"certificate\.ends".*The certificate of MQTT over TLS ends in 1 days/,
+      /"certificate\.ends".*The certificate of MQTT over TLS expires in 1 days/,
     );
     const text = await (await fetch(`http://127.0.0.1:${metricsPort}/metrics`)).text();
     const [, seconds] =

@@ -136,7 +136,7 @@ describe.skipIf(!hasRedis || !hasOpenssl)('REDIS_URL and TLS', () => {
 
   test('a port that expects TLS', async ({ expect }) => {
     expect(await refusedLine({ REDIS_URL: redis.url })).toMatch(
-      /expects TLS: write rediss:\/\/\.$/,
+      /expects TLS: use rediss:\/\/\.$/,
     );
   });
 });

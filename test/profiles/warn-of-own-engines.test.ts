@@ -63,7 +63,7 @@ test('a silence is watched by the service in any case, but moves no such device'
     {
       path: '/purposes/0/states/0/events/0/causes/0/threshold/noneForMs',
       code: 'needs-service-engine',
-      message: expect.stringContaining('may not know noneForMs'),
+      message: expect.stringContaining('may not support noneForMs'),
     },
   ]);
 });

@@ -111,7 +111,7 @@ describe('the secret of the embedded database', options, () => {
   test('is not one just made where version 0.1.0 noted none, but the one that it had', async () => {
     await withDatabase((db) => db.query('delete from secret_check'));
     await rm(file);
-    expect(await programs.expectRefusal(env)).toMatch(/secret: is not there, and neither/);
+    expect(await programs.expectRefusal(env)).toMatch(/secret: does not exist, and neither/);
     expect(existsSync(file)).toBe(false);
     expect(await checks()).toEqual([]);
     await copyFile(kept, file);
