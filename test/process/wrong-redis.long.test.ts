@@ -135,9 +135,7 @@ describe.skipIf(!hasRedis || !hasOpenssl)('REDIS_URL and TLS', () => {
   });
 
   test('a port that expects TLS', async ({ expect }) => {
-    expect(await refusedLine({ REDIS_URL: redis.url })).toMatch(
-      /expects TLS: use rediss:\/\/\.$/,
-    );
+    expect(await refusedLine({ REDIS_URL: redis.url })).toMatch(/expects TLS: use rediss:\/\/\.$/);
   });
 });
 

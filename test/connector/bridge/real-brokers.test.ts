@@ -56,7 +56,11 @@ describe.skipIf(!hasMosquitto)('Mosquitto', () => {
   test('that is not there is named, without what its address holds of a user', async () => {
     const port = await findFreePort();
     const bridge = run({ url: `mqtt://us:secret@127.0.0.1:${port}` });
-    await expectLine(bridge, 'unreachable', new RegExp(`cannot be reached at mqtt://127.0.0.1:${port}:`));
+    await expectLine(
+      bridge,
+      'unreachable',
+      new RegExp(`cannot be reached at mqtt://127.0.0.1:${port}:`),
+    );
     expect(JSON.stringify(bridge.lines)).not.toContain('secret');
   });
 
