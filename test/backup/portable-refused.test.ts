@@ -149,7 +149,7 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
     await expect(restoreInto(ours.url)).rejects.toThrow('not empty');
     const other = await opened(emptyDatabase(kind));
     await other.db.query('create table somebodys (n integer)');
-    await expect(restoreInto(other.url)).rejects.toThrow('it has public.somebodys');
+    await expect(restoreInto(other.url)).rejects.toThrow('it contains public.somebodys');
     expect((await other.db.query('select from somebodys')).rowCount).toBe(0);
   });
 
