@@ -9,7 +9,7 @@ const {
   DEVICE_TOKEN,
   DEVICE_URL = 'mqtt://127.0.0.1:1883', // or mqtts://…, ws://…/mqtt, wss://…/mqtt
   UNSENT_FILE = `unsent-${uuid}.ndjson`,
-  TOKEN_FILE = `token-${uuid}.txt`, // what the service has sent in place of DEVICE_TOKEN
+  TOKEN_FILE = `token-${uuid}.txt`, // the new token from the service, used instead of DEVICE_TOKEN
   INTERVAL = '10',
 } = process.env;
 const up = `devices/${uuid}/up`;
@@ -23,13 +23,13 @@ function open(password) {
     clientId: 'sensor',
     username: uuid,
     password,
-    // A fleet that lost its connections at once is not to come back at once.
+    // A fleet that lost its connections at once should not come back at once.
     reconnectPeriod: 1_000 + Math.random() * 4_000,
   });
   opened.on('error', (error) => console.log('no connection:', error.message));
   opened.on('connect', () => {
     console.log('connected');
-    // Subscribing is how a device asks: its profile, configuration and state follow. `#` does not bring a new token.
+    // After it subscribes, the device gets its profile, configuration and state. `#` does not include a new token.
     opened.subscribe([`${down}/#`, `${down}/token`], { qos: 1 });
   });
   opened.on('message', (topic, bytes) => {
@@ -37,7 +37,7 @@ function open(password) {
     if (topic === `${down}/token`) return takeToken(payload.deviceAuthToken);
     console.log(topic.slice(down.length + 1), payload);
     if (topic !== `${down}/profile`) return;
-    // It takes every profile; the service evaluates it.
+    // Accept every profile; the service evaluates it.
     const answer = { pId: payload.pId, state: 'current', engine: 'service' };
     opened.publish(`${up}/profile`, JSON.stringify(answer), { qos: 1 });
   });
@@ -52,7 +52,7 @@ function takeToken(token) {
   renameSync(`${TOKEN_FILE}.new`, TOKEN_FILE);
   console.log('a new token');
   const before = client;
-  // Once what it has sent is acknowledged.
+  // Once everything that it sent is acknowledged.
   before.end(false, {}, () => (client = open(token)));
 }
 
@@ -61,13 +61,13 @@ const readSensor = (count) => 20 + (count % 10);
 
 let isSending = false;
 
-/** Sends what is kept, in its order. What was sent is forgotten when its PUBACK has come. */
+/** Sends what is kept, in order, and forgets what has its PUBACK. */
 async function sendUnsent() {
   if (isSending) return;
   isSending = true;
   try {
     for (let batch; client.connected && (batch = unsent.oldest(500));) {
-      // After a lost connection mqtt.js sends it again by itself: it is stored once, as it has its ts.
+      // After a lost connection mqtt.js sends it again. It is stored once, because it has its ts.
       await client.publishAsync(`${up}/measurements`, batch, { qos: 1 });
       unsent.forget();
       console.log('stored:', batch);
@@ -81,7 +81,7 @@ async function sendUnsent() {
 
 for (let count = 0; ; count++) {
   const val = readSensor(count);
-  // Kept first, with its ts: what is sent again is then recognised. JSON has no NaN, which a sensor that fails gives.
+  // Keep it first, with its ts, so that the service recognises a repetition. JSON has no NaN, which a failing sensor gives.
   if (Number.isFinite(val)) unsent.add({ sId: '0x10', val, ts: Date.now() });
   else console.log('no value:', val);
   if (!client.connected) console.log('kept for later');

@@ -1,7 +1,7 @@
-// Values that wait to be sent, in a file.
+// Unsent values, in a file.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 
-/** One JSON text a line, the oldest first. It outlives a restart, and never exceeds `maxBytes`. */
+/** One JSON text a line, oldest first. The file survives a restart, and never exceeds `maxBytes`. */
 export class Unsent {
   /** @type {string[]} */
   #lines = [];
@@ -15,7 +15,7 @@ export class Unsent {
     this.#path = path;
     this.#maxBytes = maxBytes;
     closeSync(openSync(path, 'a'));
-    // What follows the last line's end was cut off while it was written.
+    // Text after the last line's end was truncated while it was written.
     this.#replace(readFileSync(path, 'utf8').split('\n').slice(0, -1));
   }
 
@@ -38,7 +38,7 @@ export class Unsent {
     return lines.length === 0 ? null : `[${lines.join()}]`;
   }
 
-  /** Drops what oldest() gave. To be called once the service has acknowledged it, not before. */
+  /** Drops what oldest() gave. Call this only once the service has acknowledged it. */
   forget() {
     this.#drop(this.#given);
   }

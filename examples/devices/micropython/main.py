@@ -14,11 +14,11 @@ else:
     from over_http import Service
 
 service = Service(config)
-# Flash of a small board: some 300 values.
+# Flash of a small board: about 300 values.
 unsent = Unsent("unsent.ndjson", 16000)
-# Measured before the board knew what time it was; in memory only.
+# Measured before the board knew the time; only in memory.
 undated = []
-# What to add to the board's clock, whose epoch may be another one, ms; None: not known yet.
+# What to add to the board's clock, which may have another epoch, ms; None: not known yet.
 offset = None
 
 
@@ -38,7 +38,7 @@ def set_clock():
 
 
 def keep_dated():
-    """Into the file, with a ts that it keeps: what is sent again is then recognised."""
+    """Writes it to the file with its ts, so that the service recognises a repetition."""
     while undated and offset is not None:
         at, value = undated[0]
         unsent.add(json.dumps({"sId": "0x10", "val": value, "ts": at + offset}))
@@ -46,7 +46,7 @@ def keep_dated():
 
 
 def send_unsent():
-    """In its order. It is forgotten when the service has acknowledged it. False: out of reach."""
+    """Sends in order, and forgets what the service has acknowledged. False: unreachable."""
     while True:
         lines = unsent.oldest(50)
         if not lines:
@@ -59,14 +59,14 @@ def send_unsent():
 
 
 def listen(seconds):
-    """False: out of reach."""
+    """False: the service is unreachable."""
     messages = service.listen(seconds)
     if messages is None:
         return False
     for message in messages:
         print(message["topic"], message["payload"])
         if message["topic"] == "profile":
-            # It takes every profile; the service evaluates it.
+            # Accept every profile; the service evaluates it.
             answer = {"pId": message["payload"]["pId"], "state": "current", "engine": "service"}
             if not service.answer_profile(answer):
                 return False
@@ -80,12 +80,12 @@ pauses = 0
 while True:
     next_at = now() + int(config.INTERVAL * 1000)
     value = read_sensor(count)
-    # A sensor that fails gives NaN. JSON has none: one would have the service refuse all values of its message.
+    # A failing sensor gives NaN. JSON has no NaN: with one, the service would reject the whole message.
     if math.isfinite(value):
         undated.append((now(), value))
     else:
         print("no value:", value)
-    # Of those the newest hundred.
+    # Keep the newest hundred of those.
     del undated[:-100]
     if pauses == 0 and (offset is None or count % 1000 == 999):
         set_clock()
@@ -96,10 +96,10 @@ while True:
     elif offset is not None and send_unsent():
         failures = 0
     else:
-        # Longer after each failure, and not all devices at once.
+        # Longer after each failure, with a random part, so that devices do not all return at once.
         failures += 1
         pauses = random.randint(0, min(2**failures, 60))
-    # The rest of the time is spent listening.
+    # Listen for the rest of the time.
     while failures == 0:
         left = next_at - now()
         if left <= 0 or not listen(left / 1000) or left < 1000:

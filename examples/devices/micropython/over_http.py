@@ -1,4 +1,4 @@
-"""The service over HTTP, by one connection that is kept. For MicroPython (and Python)."""
+"""Talks to the service over HTTP, on one connection that it keeps. For MicroPython (and Python)."""
 
 import binascii
 import json
@@ -6,7 +6,7 @@ import socket
 
 from secure import context_of
 
-# What came over it is in no state to be read on: a connection is closed after any of these.
+# After any of these the connection cannot be read further: it is closed.
 problems = (OSError, ValueError, IndexError, MemoryError)
 
 
@@ -17,7 +17,7 @@ class Service:
         self.secure = context_of(config)
         self.topics = ["profile", "display"]
         self.after = self.next_after = ""
-        # The service's time, ms, as its newest answer has it.
+        # The service's time in its newest answer, ms.
         self.timestamp = None
         login = binascii.b2a_base64("{}:{}".format(config.UUID, config.TOKEN).encode()).decode().strip()
         self.headers = "Host: {}\r\nAuthorization: Basic {}\r\n".format(config.HOST, login)
@@ -27,20 +27,20 @@ class Service:
         return self.ask("POST", "up/time", "{}") is not None
 
     def send(self, lines):
-        """Whether these measurements are done with: stored, or such as can never be."""
+        """Whether these measurements need no further attempt: they are stored, or never can be."""
         answer = self.ask("POST", "up/measurements", "[" + ",".join(lines) + "]")
         if answer is not None and answer.get("rejected"):
             print("rejected:", answer["rejected"])
         return answer is not None
 
     def listen(self, seconds):
-        """Waits for messages, and gives them: [{topic, payload}]. None where that fails."""
+        """Waits for messages and gives them: [{topic, payload}]. None if that fails."""
         wait = max(0, min(25, round(seconds)))
         query = "down?wait={}&topics={}&after={}".format(wait, ",".join(self.topics), self.after)
         answer = self.ask("GET", query)
         if answer is None or "messages" not in answer:
             return None
-        # Given back with the next poll it acknowledges them.
+        # Sent back with the next poll, it acknowledges them.
         self.next_after = answer["after"]
         return answer["messages"]
 
@@ -51,7 +51,7 @@ class Service:
         return self.ask("POST", "up/profile", json.dumps(answer)) is not None
 
     def ask(self, method, path, body=""):
-        """The answer; None where it is to be asked again later."""
+        """The answer; None if the request should be repeated later."""
         try:
             if self.stream is None:
                 self.stream = self.open()
@@ -64,7 +64,7 @@ class Service:
             print("no answer:", repr(error))
             self.close()
             if isinstance(error, MemoryError) and "profile" in self.topics:
-                # It would come again and again.
+                # Otherwise it would come again and again.
                 print("the profile does not fit into this board's memory")
                 self.topics.remove("profile")
             return None

@@ -1,11 +1,11 @@
-// Values that wait to be sent, in flash: they outlive a restart and a power cut.
+// Unsent values, in flash: they survive a restart and a power cut.
 #pragma once
 #include <LittleFS.h>
 
-/** What is being sent is in a file of its own: what is measured meanwhile goes into the other one. */
+/** Values being sent are in one file; new values go into the other. */
 class Unsent {
  public:
-  /** Keeps a value, as JSON. Where there is no room, the older half is lost. */
+  /** Keeps a value, as JSON. If there is no space, the older half is lost. */
   void add(const String &value) {
     File file = LittleFS.open(waiting, "a");
     if (file && file.size() + value.length() > maxBytes) {
@@ -20,11 +20,11 @@ class Unsent {
     }
     if (file.size() > 0) file.print(",");
     file.print(value);
-    // LittleFS has it in the flash once it is closed: all of it, or nothing.
+    // LittleFS writes it to flash when the file is closed: all of it, or nothing.
     file.close();
   }
 
-  /** The oldest ones as a JSON array; empty where there are none. */
+  /** The oldest values as a JSON array; empty if there are none. */
   String oldest() {
     if (!LittleFS.exists(sending)) {
       if (!LittleFS.exists(waiting)) return "";
@@ -36,13 +36,13 @@ class Unsent {
     return values;
   }
 
-  /** Drops what oldest() gave. To be called once the service has acknowledged it, not before. */
+  /** Drops what oldest() gave. Call this only once the service has acknowledged it. */
   void forget() { LittleFS.remove(sending); }
 
  private:
   static constexpr const char *waiting = "/unsent.json";
   static constexpr const char *sending = "/sending.json";
-  /** Of each file. It is sent from memory, and the service takes messages of 64 KiB. */
+  /** Of each file. It is sent from memory, and the service accepts messages of up to 64 KiB. */
   static constexpr size_t maxBytes = 6000;
 
   void rotate() {
