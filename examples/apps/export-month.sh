@@ -3,8 +3,8 @@
 #
 #   URL=http://127.0.0.1:8080 KEY=sens_… sh examples/apps/export-month.sh 2026-10 label=cellar cellar/
 #
-# The key needs the scope data:read. Instead of a label: devices=UUID,UUID. If it is interrupted, run the same command
-# again to continue: a day is complete once its file has its name. Days that are not over are left out.
+# The key needs the scope data:read. Instead of a label: devices=UUID,UUID. If it breaks off, run the same command
+# again to continue: a day is complete as soon as its file has its name. Days that are not over are left out.
 set -eu
 month=${1:?a month, such as 2026-10}
 which=${2:?a filter: label=… or devices=…}

@@ -1,9 +1,9 @@
-// What a phone app does: log in, list the devices with their newest values and the open alarms, then follow values
-// and what happens. It only needs fetch. With Node 20 or later:
+// What a phone app does: log in, list the devices with their newest values and the open alarms, then follow values,
+// events and alarms. It needs only fetch. With Node 20 or later:
 //
 //   URL=http://127.0.0.1:8080 EMAIL=ada@example.org PASSWORD=… node examples/apps/phone.mjs
 //
-// With ACKNOWLEDGE=yes it acknowledges each alarm that opens, as a person would with a button.
+// With ACKNOWLEDGE=yes it acknowledges each alarm that opens, as a person would by a button.
 import { followStream } from './follow-stream.mjs';
 
 /**
@@ -18,8 +18,8 @@ const { URL: base = 'http://127.0.0.1:8080', EMAIL = '', PASSWORD = '', ACKNOWLE
 let token = '';
 
 /**
- * Sends a JSON request. Gives the answer's body, and the address of the next page if there is one. Throws the service's
- * message for a refusal.
+ * Sends a JSON request; returns the answer's body, and the address of the next page if there is one. Throws the service's
+ * reason if it refuses.
  * @param {string} method
  * @param {string} path
  * @param {object} [body]
@@ -52,7 +52,7 @@ async function listAll(path, member) {
   return all;
 }
 
-/** The token is valid for 30 days after its last use: an app keeps it, and asks for the password when it gets 401. */
+/** The token works for 30 days after its last use: an app keeps it, and asks for the password when it gets 401. */
 async function logIn() {
   const body = { email: EMAIL, password: PASSWORD };
   token = (await call('POST', '/v2/accounts/login', body)).json.accountAuthToken;
@@ -80,7 +80,7 @@ async function showAll() {
 }
 
 /**
- * An event, or, under the name `alarm`, a change of an alarm. A message may come twice.
+ * An event or, with the name `alarm`, a change of an alarm. A message may come twice.
  * @param {Message} message
  */
 async function show({ name, data }) {
@@ -94,7 +94,7 @@ async function show({ name, data }) {
 }
 
 /**
- * Measurements, once they are stored.
+ * A measurement, once it is stored.
  * @param {Message} message
  */
 async function showValue({ name, data }) {
@@ -113,13 +113,13 @@ await Promise.all([
   followStream({
     ...common,
     url: `${base}/v2/events/stream`,
-    // Once the stream is open, it has everything from now on; the lists have what was before.
+    // Read the lists once the stream is open: the stream has everything from here on, the lists have everything before.
     onOpen: showAll,
     onMessage: show,
   }),
   followStream({
     ...common,
-    // At most one value a second for each sense, the newest: a screen needs no more.
+    // At most one value a second of each sense, the newest: a screen needs no more.
     url: `${base}/v2/measurements/stream?maxHz=1`,
     onOpen: async () => console.log('Values are live.'),
     onMessage: showValue,

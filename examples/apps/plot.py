@@ -16,7 +16,7 @@ import urllib.request
 
 import matplotlib
 
-matplotlib.use("Agg")  # Without a window.
+matplotlib.use("Agg")  # Draw without a window.
 import matplotlib.pyplot as plt
 import pandas as pd
 
@@ -32,7 +32,7 @@ request = urllib.request.Request(
 )
 try:
     with urllib.request.urlopen(request, timeout=60) as answer:
-        # Read all of it first: a truncated answer raises an error instead of giving a shorter frame.
+        # Read everything first: an answer that breaks off then raises an error instead of giving a shorter frame.
         text = answer.read()
 except urllib.error.HTTPError as error:
     sys.exit(f"{error.code}: {error.read().decode()}")

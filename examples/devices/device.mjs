@@ -9,7 +9,7 @@ const {
   DEVICE_TOKEN,
   DEVICE_URL = 'mqtt://127.0.0.1:1883', // or mqtts://…, ws://…/mqtt, wss://…/mqtt
   UNSENT_FILE = `unsent-${uuid}.ndjson`,
-  TOKEN_FILE = `token-${uuid}.txt`, // the new token from the service, used instead of DEVICE_TOKEN
+  TOKEN_FILE = `token-${uuid}.txt`, // a newer token than DEVICE_TOKEN, from the service
   INTERVAL = '10',
 } = process.env;
 const up = `devices/${uuid}/up`;
@@ -29,7 +29,7 @@ function open(password) {
   opened.on('error', (error) => console.log('no connection:', error.message));
   opened.on('connect', () => {
     console.log('connected');
-    // After it subscribes, the device gets its profile, configuration and state. `#` does not include a new token.
+    // A device asks by subscribing: its profile, configuration and state follow. `#` does not bring a new token.
     opened.subscribe([`${down}/#`, `${down}/token`], { qos: 1 });
   });
   opened.on('message', (topic, bytes) => {
@@ -37,7 +37,7 @@ function open(password) {
     if (topic === `${down}/token`) return takeToken(payload.deviceAuthToken);
     console.log(topic.slice(down.length + 1), payload);
     if (topic !== `${down}/profile`) return;
-    // Accept every profile; the service evaluates it.
+    // This device accepts every profile; the service evaluates it.
     const answer = { pId: payload.pId, state: 'current', engine: 'service' };
     opened.publish(`${up}/profile`, JSON.stringify(answer), { qos: 1 });
   });
@@ -52,22 +52,22 @@ function takeToken(token) {
   renameSync(`${TOKEN_FILE}.new`, TOKEN_FILE);
   console.log('a new token');
   const before = client;
-  // Once everything that it sent is acknowledged.
+  // End the connection once everything that was sent is acknowledged.
   before.end(false, {}, () => (client = open(token)));
 }
 
-/** Stands in for a sensor. @param {number} count */
+/** Replace this with your sensor. @param {number} count */
 const readSensor = (count) => 20 + (count % 10);
 
 let isSending = false;
 
-/** Sends what is kept, in order, and forgets what has its PUBACK. */
+/** Sends kept values in order. It drops values when their PUBACK has arrived. */
 async function sendUnsent() {
   if (isSending) return;
   isSending = true;
   try {
     for (let batch; client.connected && (batch = unsent.oldest(500));) {
-      // After a lost connection mqtt.js sends it again. It is stored once, because it has its ts.
+      // After a lost connection mqtt.js sends it again by itself. The service stores it once, because it has its ts.
       await client.publishAsync(`${up}/measurements`, batch, { qos: 1 });
       unsent.forget();
       console.log('stored:', batch);
@@ -81,7 +81,8 @@ async function sendUnsent() {
 
 for (let count = 0; ; count++) {
   const val = readSensor(count);
-  // Keep it first, with its ts, so that the service recognises a repetition. JSON has no NaN, which a failing sensor gives.
+  // Keep it first, with its ts: the service recognises it if it is sent again. JSON has no NaN, which a failing sensor
+  // gives.
   if (Number.isFinite(val)) unsent.add({ sId: '0x10', val, ts: Date.now() });
   else console.log('no value:', val);
   if (!client.connected) console.log('kept for later');

@@ -1,4 +1,4 @@
-# Runs first on a board and joins the network. Values are kept while there is no network.
+# Runs first on a board, and joins the network. Without a network the device keeps its values.
 import network
 
 import config

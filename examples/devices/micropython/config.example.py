@@ -2,7 +2,7 @@
 WIFI = ("name", "password")
 PROTOCOL = "http"  # or "mqtt"
 HOST, PORT = "192.168.1.10", 8080  # 1883 for MQTT
-CA = None  # "ca.der" for TLS: the authority that signed the service's certificate; copy it to the board too
+CA = None  # "ca.der" for TLS: the certificate of the authority that signed the service's; copy it to the board too
 UUID = "…"  # deviceAuthUuid
 TOKEN = "…"  # deviceAuthToken
 INTERVAL = 60  # seconds

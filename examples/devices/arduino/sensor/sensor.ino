@@ -16,7 +16,7 @@
 Service service;
 Unsent unsent;
 
-/** Measured before the board knew the time; only in memory. */
+/** Values measured before the board knew the time; in memory only. */
 struct Undated {
   uint64_t atMs;
   float value;
@@ -25,7 +25,7 @@ const int maxUndated = 100;
 Undated undated[maxUndated];
 int undatedCount = 0;
 
-/** What to add to uptimeMs() for the time; 0: not asked yet. */
+/** Add this to uptimeMs() to get the time; 0: the service has not been asked yet. */
 uint64_t offsetMs = 0;
 int failures = 0;
 int pauses = 0;
@@ -40,13 +40,13 @@ uint64_t uptimeMs() {
   return ((uint64_t)rounds << 32) | now;
 }
 
-/** Stands in for a sensor. */
+/** Replace this with your sensor. */
 float readSensor() { return 20 + measured % 10; }
 
 void measure() {
   float value = readSensor();
   measured += 1;
-  // A failing sensor gives NaN. JSON has no NaN: with one, the service would reject the whole message.
+  // A sensor that fails gives NaN. JSON has none: one NaN makes the service refuse the whole message.
   if (isnan(value) || isinf(value)) {
     Serial.println("no value");
     return;
@@ -55,7 +55,7 @@ void measure() {
   undated[undatedCount++] = {uptimeMs(), value};
 }
 
-/** Writes it to flash with its ts, so that the service recognises a repetition. */
+/** Keeps the value in flash, with a fixed ts: the service then recognises it if it is sent again. */
 void keepDated() {
   for (int n = 0; n < undatedCount; n++) {
     uint64_t ts = undated[n].atMs + offsetMs;
@@ -68,7 +68,7 @@ void keepDated() {
   undatedCount = 0;
 }
 
-/** Sends in order, and forgets what the service has acknowledged. False: the service is unreachable. */
+/** Sends kept values in order. It drops them when the service has acknowledged them. False: out of reach. */
 bool sendUnsent() {
   for (;;) {
     String values = unsent.oldest();
@@ -82,12 +82,12 @@ bool sendUnsent() {
   }
 }
 
-/** False: the service is unreachable. */
+/** Waits for messages, and answers a profile. False: the service is out of reach. */
 bool listen(uint32_t ms) {
   String profileId;
   if (!service.listen(ms, profileId)) return false;
   if (profileId.length() > 0) {
-    // Accept every profile; the service evaluates it.
+    // This device accepts every profile; the service evaluates it.
     String answer = "{\"pId\":\"" + profileId + "\",\"state\":\"current\",\"engine\":\"service\"}";
     if (!service.answerProfile(answer)) return false;
     Serial.println("took profile " + profileId);
@@ -101,10 +101,10 @@ void setup() {
 #ifdef ESP8266
   LittleFS.begin();
 #else
-  LittleFS.begin(true);  // formats the flash the first time
+  LittleFS.begin(true);  // format a new flash
 #endif
   WiFi.mode(WIFI_STA);
-  // Do not wait for this: values are kept in the meantime.
+  // Do not wait for it: values are kept meanwhile.
   WiFi.begin(wifiName, wifiPassword);
 }
 
@@ -120,7 +120,7 @@ void loop() {
   } else if (offsetMs != 0 && sendUnsent()) {
     failures = 0;
   } else {
-    // Longer after each failure, with a random part, so that devices do not all return at once.
+    // Wait longer after each failure, and a random time, so that not all devices return at once.
     failures = failures < 6 ? failures + 1 : 6;
     pauses = random(0, 1 << failures);
   }

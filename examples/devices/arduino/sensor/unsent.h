@@ -1,11 +1,11 @@
-// Unsent values, in flash: they survive a restart and a power cut.
+// Values that wait to be sent, in flash: they survive a restart and a power cut.
 #pragma once
 #include <LittleFS.h>
 
-/** Values being sent are in one file; new values go into the other. */
+/** Values being sent have a file of their own; new values go into the other file meanwhile. */
 class Unsent {
  public:
-  /** Keeps a value, as JSON. If there is no space, the older half is lost. */
+  /** Keeps a value, as JSON. Without room, it drops the older half. */
   void add(const String &value) {
     File file = LittleFS.open(waiting, "a");
     if (file && file.size() + value.length() > maxBytes) {
@@ -20,7 +20,7 @@ class Unsent {
     }
     if (file.size() > 0) file.print(",");
     file.print(value);
-    // LittleFS writes it to flash when the file is closed: all of it, or nothing.
+    // LittleFS writes to flash when the file is closed: everything, or nothing.
     file.close();
   }
 
@@ -36,13 +36,13 @@ class Unsent {
     return values;
   }
 
-  /** Drops what oldest() gave. Call this only once the service has acknowledged it. */
+  /** Drops what oldest() returned. Call it only once the service has acknowledged that. */
   void forget() { LittleFS.remove(sending); }
 
  private:
   static constexpr const char *waiting = "/unsent.json";
   static constexpr const char *sending = "/sending.json";
-  /** Of each file. It is sent from memory, and the service accepts messages of up to 64 KiB. */
+  /** Largest size of each file. It is sent from memory, and the service takes messages of up to 64 KiB. */
   static constexpr size_t maxBytes = 6000;
 
   void rotate() {
