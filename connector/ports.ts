@@ -11,6 +11,7 @@ import type {
 import type { ConnectionPlaces } from '../src/lib/connection-places.ts';
 import { codeOf } from '../src/lib/thrown.ts';
 import type { Log } from '../src/log/logger.ts';
+import type { Clock, MonotonicClock } from '../src/lib/clock-readings.ts';
 
 /** What a device says of itself: its uuid and its token. `address`: where it comes from, if known. */
 export type DeviceLogin = { username: string; password: string; address?: string };
@@ -47,7 +48,7 @@ export type DevicePorts = {
   bus: Bus;
   /** Told of each account that is shut out: no device of it may stay. Gives what ends that. */
   onAccountDisabled(listener: (accountId: number) => void): () => void;
-  clock: () => number;
+  clock: Clock;
 };
 
 /** With what lets devices in. */
@@ -237,5 +238,5 @@ export type ConnectorOptions = {
   observe?: Partial<Observer>;
   tuning?: Partial<Tuning>;
   /** A clock that only goes forward, in milliseconds. */
-  now: () => number;
+  now: MonotonicClock;
 };

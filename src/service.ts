@@ -25,7 +25,7 @@ import type { HttpServer } from './http/server.ts';
 import { startMetrics } from './metrics/observe.ts';
 import { monotonicClock, systemClock } from './lib/clock.ts';
 import { pause } from './lib/wait.ts';
-import type { Clocks } from './lib/clock.ts';
+import type { Clocks } from './lib/clock-readings.ts';
 import type { Log, ServiceLog } from './log/logger.ts';
 import { checkPorts } from './process/check.ts';
 import type { Addresses } from './process/signals.ts';

@@ -25,10 +25,10 @@ export async function longestPieceMs(work: () => unknown): Promise<number> {
   const outcome = Promise.resolve(work()).finally(() => (isDone = true));
   for (let sinceMs = startedMs; ;) {
     await nextTurn();
-    const nowMs = threadMs();
-    longest = Math.max(longest, nowMs - sinceMs);
+    const monotonicMs = threadMs();
+    longest = Math.max(longest, monotonicMs - sinceMs);
     if (isDone) break;
-    sinceMs = nowMs;
+    sinceMs = monotonicMs;
   }
   await outcome;
   return longest;

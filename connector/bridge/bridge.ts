@@ -12,6 +12,7 @@ import { createUnknownMemberTurns, parseUplink } from '../device/uplink.ts';
 import { isGone, isUnavailableError, type Log, type Observer } from '../ports.ts';
 import { createBrokerClient, createUnacknowledged } from './client.ts';
 import type { BridgeOptions, BridgePorts, BridgeStatus, LeaseTurn } from './status.ts';
+import type { MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
 export type Bridge = {
   /** Resolves when the devices are served; after a while also when the broker is still away. */
@@ -129,7 +130,7 @@ export type BridgeDownlinksDeps = {
   log: Log;
   publish: (topic: string, payload: Buffer) => Promise<void>;
   /** A clock that only goes forward, in milliseconds. */
-  now: () => number;
+  now: MonotonicClock;
 };
 
 /** Devices that are remembered; one that was evicted is added again with its next message. */
@@ -216,9 +217,9 @@ export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlin
     /** Something was received of the device: this bridge publishes its downlinks. */
     heard(device: DeviceIdentity): void {
       const queue = queueOf(device);
-      const nowMs = now();
-      if (nowMs - (looked.get(device.uuid) ?? -Infinity) < lookForTextsMs) return;
-      looked.set(device.uuid, nowMs);
+      const monotonicMs = now();
+      if (monotonicMs - (looked.get(device.uuid) ?? -Infinity) < lookForTextsMs) return;
+      looked.set(device.uuid, monotonicMs);
       queue.due('display');
     },
     end(): void {
@@ -234,7 +235,7 @@ export type ArrivalsDeps = {
   rejectionsPerMessage: number;
   observe: Pick<Observer, 'message'>;
   log: Log;
-  now: () => number;
+  now: MonotonicClock;
   status: Pick<BridgeStatus, 'refused'>;
   onHeard: (device: DeviceIdentity) => void;
   stopping: AbortSignal;
@@ -243,7 +244,7 @@ export type ArrivalsDeps = {
 type Arrival = {
   topic: string;
   payload: Buffer;
-  arrivedTs: number;
+  arrivedTs: WallMs;
   onStored: () => void;
   onFailed: (error: unknown) => void;
 };
@@ -290,9 +291,9 @@ export function createArrivals(deps: ArrivalsDeps) {
 
   /** Not of each message: a whole fleet may go on publishing. The count is in the metrics. */
   function tellOfUnknown(uuid: string): void {
-    const nowMs = now();
-    if (nowMs - toldMs < tellEveryMs) return;
-    toldMs = nowMs;
+    const monotonicMs = now();
+    if (monotonicMs - toldMs < tellEveryMs) return;
+    toldMs = monotonicMs;
     log.info(
       { event: 'bridge.foreign-device', device: uuid },
       'A device that does not exist, or whose account is disabled, published; the broker let it in.',

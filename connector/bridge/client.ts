@@ -16,13 +16,14 @@ import {
   readReasonCode,
   readRefusedSubscription,
 } from './status.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type BrokerClientOptions = {
   broker: BrokerAddress;
   maxPacketBytes: number;
   /** Messages that the broker may send ahead of their acknowledgements, MQTT 5 section 3.1.2.11.3. */
   maxUnacked: number;
-  now: () => number;
+  now: MonotonicClock;
   status: BridgeStatus;
   /** Takes a message; nothing more is read before `next` is called. */
   onMessage: (topic: string, payload: Buffer, held: HeldPacket, next: () => void) => void;

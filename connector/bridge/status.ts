@@ -2,6 +2,7 @@ import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { LogContext } from '../../src/log/logger.ts';
 import type { DevicePorts, Log, Observer } from '../ports.ts';
 import { isUnanswered } from './mqtt-js.ts';
+import type { Clock, MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 /** `starting`: not known yet. `standby`: another process holds the lease. */
 type BridgeTrouble = Trouble | 'starting' | 'standby';
@@ -46,7 +47,7 @@ export type BridgeStatusOptions = {
   /** Whether one bridge at a time is connected. */
   hasLease: boolean;
   log: Log;
-  clock: () => number;
+  clock: Clock;
   /** The state, its reason or the lease changed. */
   onChange?: () => void;
   /** What lasts so long has settled, in milliseconds. Until all is well again each thing is said once. */
@@ -259,7 +260,7 @@ export type BridgeOptions = {
   rejectionsPerMessage: number;
   log: Log;
   /** A clock that only goes forward, in milliseconds. */
-  now: () => number;
+  now: MonotonicClock;
   status: BridgeStatus;
   observe?: Pick<Observer, 'message' | 'acknowledged'>;
   /** Has `pause` told when nothing more is to be taken in, and when it is again; gives back what ends that. */

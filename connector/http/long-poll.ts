@@ -19,6 +19,7 @@ import {
   unauthenticated,
 } from './devices.ts';
 import { createPollPresence, createPollTurns, limitTaking } from './poll-limits.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type DownDeps = {
   ports: ConnectorPorts;
@@ -28,7 +29,7 @@ export type DownDeps = {
     'maxDownlinkBytes' | 'pollRefusalMs' | 'downlinkTimeoutMs' | 'wantedDownlinkTimeoutMs'
   >;
   log: Log;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 /** Of all devices; the HTTP server has no more connections by default. */

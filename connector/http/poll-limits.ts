@@ -4,6 +4,7 @@ import type { ByteRoom } from '../../src/lib/byte-room.ts';
 import { Bucket, type Rate } from '../device/rates.ts';
 import type { ConnectorPorts, Tuning } from '../ports.ts';
 import { comeLater, type HttpDevices, tooMany } from './devices.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type PollPresenceDeps = {
   ports: Pick<ConnectorPorts, 'presence'>;
@@ -60,7 +61,7 @@ export type PollTurnsDeps = {
   devices: Pick<HttpDevices, 'of' | 'takePoll'>;
   /** The quota `connections` of an account. */
   connectionsOf: (accountId: number) => number;
-  now: () => number;
+  now: MonotonicClock;
   /** A poll beyond a rate is refused so late: else whoever asks again at once keeps the process busy with refusals. */
   refusalMs: number;
 };
@@ -91,12 +92,12 @@ export function createPollTurns({ devices, connectionsOf, now, refusalMs }: Poll
 
   /** 0 where both may go on; else the ms after which they may. */
   function take(identity: DeviceIdentity): number {
-    const nowMs = now();
+    const monotonicMs = now();
     const { rate, bucket } = turnsOf(identity.accountId);
-    const waitMs = bucket.waitMs(rate, nowMs);
+    const waitMs = bucket.waitMs(rate, monotonicMs);
     if (waitMs > 0) return waitMs;
     const ownMs = devices.takePoll(devices.of(identity));
-    if (ownMs === 0) bucket.take(1, rate, nowMs);
+    if (ownMs === 0) bucket.take(1, rate, monotonicMs);
     return ownMs;
   }
 
@@ -127,9 +128,9 @@ export function createPollTurns({ devices, connectionsOf, now, refusalMs }: Poll
 
     /** Forgets accounts that could ask at full rate again. */
     forgetIdle(): void {
-      const nowMs = now();
+      const monotonicMs = now();
       for (const [id, { rate, bucket }] of accounts)
-        if (bucket.isFull(rate, nowMs)) accounts.delete(id);
+        if (bucket.isFull(rate, monotonicMs)) accounts.delete(id);
     },
 
     countRefusals: () => refusals.size,

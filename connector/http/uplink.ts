@@ -36,6 +36,7 @@ import {
   tooMany,
   toProblem,
 } from './devices.ts';
+import type { Clock, MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
 export type UplinkDeps = {
   ports: ConnectorPorts;
@@ -46,7 +47,7 @@ export type UplinkDeps = {
     BodiesOptions['tuning'];
   observe: Pick<Observer, 'message' | 'acknowledged'>;
   log: Log;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 /** Parsed, a payload takes about so many times its bytes; it is kept besides. */
@@ -162,7 +163,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     throw comeLater('The service has too much to do at once: try again later.');
   }
 
-  type Given = { name: string; body: Buffer; format: PayloadFormat; arrivedTs: number };
+  type Given = { name: string; body: Buffer; format: PayloadFormat; arrivedTs: WallMs };
 
   function handOn(exchange: Exchange, device: HttpDevice, given: Given): void {
     if (exchange.isOver) return;
@@ -389,7 +390,7 @@ export function createBegunBodies(maxBytes: number): BegunBodies {
 }
 
 export type ExchangeDeps = {
-  clock: () => number;
+  clock: Clock;
   /** Answers with a problem; the log has faults of our own. */
   refuse(exchange: Exchange, error: unknown): void;
   /** It was answered, or nobody waits for that any more and it need not be stored. */

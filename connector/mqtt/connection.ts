@@ -9,6 +9,7 @@ import { disconnect, disconnectCodes } from './v5.ts';
 import type { Admitted } from './admission.ts';
 import type { ConnectionEnding, ConnectionRefusal, DeviceLogin } from '../ports.ts';
 import type { V5Session } from './connect-packet.ts';
+import type { MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 /** What the devices of an account that are connected here have in common. */
 export type AccountConnections = {
@@ -168,11 +169,11 @@ export class Connection {
   sent: Sent | null = null;
   lastMessageId = 0;
 
-  constructor(id: string, socket: Duplex, entry: Admitted, nowMs: number) {
+  constructor(id: string, socket: Duplex, entry: Admitted, monotonicMs: MonotonicMs) {
     this.id = id;
     this.socket = socket;
     this.entry = entry;
-    this.heardMs = nowMs;
+    this.heardMs = monotonicMs;
   }
 
   /** The first reason given is the one that counts. `code`: the reason code for a client of MQTT 5. */

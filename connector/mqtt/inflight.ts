@@ -10,6 +10,7 @@ import {
 import type { V5Session } from './connect-packet.ts';
 import type { AccountConnections, Ack, Connection, Device, UnackedPublish } from './connection.ts';
 import { acknowledgement, reason } from './v5.ts';
+import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 /**
  * An account may hold this many times the bytes that are still free: one alone up to two thirds of all,
@@ -170,7 +171,7 @@ export type AcknowledgerDeps = {
   holding: Pick<ConnectorPorts, 'withdraw'>;
   observe: Observer;
   log: Log;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 export type Acknowledger = ReturnType<typeof createAcknowledger>;
@@ -200,7 +201,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
 
   function stored({ connection }: Unacked): void {
     const queue = connection.unacked;
-    const nowMs = now();
+    const monotonicMs = now();
     while (queue[0]?.isStored) {
       const first = queue.shift() as UnackedPublish;
       const { sinceMs, qos, messageId } = first;
@@ -209,7 +210,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
       if (v5 && qos > 0) acknowledge(connection, ackOf(connection, v5, first));
       else if (qos > 0)
         acknowledge(connection, qos === 1 ? messageId : acknowledgement(2, messageId, 0, null));
-      observe.acknowledged((nowMs - sinceMs) / 1_000);
+      observe.acknowledged((monotonicMs - sinceMs) / 1_000);
     }
     if (connection.isStarved) connection.resume();
     if (lingering.size > 0 && connection.unacked.length === 0) lingering.delete(connection);
@@ -339,7 +340,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
  * piece: as aedes does it, each is three writes (over WebSocket three frames). A socket that is full is not
  * read either, so that what waits to be written stays bounded.
  */
-export function writePubacks(connection: Connection, acks: Ack[], nowMs: number): void {
+export function writePubacks(connection: Connection, acks: Ack[], monotonicMs: MonotonicMs): void {
   if (acks.length === 0 || !connection.socket.writable) return;
   let length = 0;
   for (const ack of acks) length += typeof ack === 'number' ? 4 : ack.length;
@@ -352,14 +353,14 @@ export function writePubacks(connection: Connection, acks: Ack[], nowMs: number)
       at = bytes.writeUInt16BE(ack, at + 2);
     } else at += ack.copy(bytes, at);
   }
-  write(connection, bytes, nowMs);
+  write(connection, bytes, monotonicMs);
 }
 
 /** Writes past aedes. A socket that is full is not read until it has taken what it was given. */
-export function write(connection: Connection, bytes: Buffer, nowMs: number): void {
+export function write(connection: Connection, bytes: Buffer, monotonicMs: MonotonicMs): void {
   const { socket } = connection;
   if (socket.write(bytes) || connection.blockedSinceMs !== null) return;
-  connection.blockedSinceMs = nowMs;
+  connection.blockedSinceMs = monotonicMs;
   socket.once('drain', () => {
     connection.blockedSinceMs = null;
     connection.resume();

@@ -14,6 +14,7 @@ import { createWebSocketStream, type RawData, type WebSocket, WebSocketServer } 
 import { listenTogether } from '../../src/lib/servers.ts';
 import type { Listen, Log, TlsListen } from '../ports.ts';
 import type { Admission, Admitted } from './admission.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type ListenerDeps = {
   admission: Admission;
@@ -25,7 +26,7 @@ export type ListenerDeps = {
   /** Whether a peer is a proxy, which says in front of everything whom it speaks for. */
   isProxy: (socket: Socket) => boolean;
   /** ms, of a clock that nobody sets. */
-  now: () => number;
+  now: MonotonicClock;
 };
 
 export type Listener = { port: number; close: () => Promise<void> };
@@ -348,7 +349,7 @@ export function takeProxyHeader(
 
 export type TollOptions = {
   /** ms, of a clock that nobody sets. */
-  now: () => number;
+  now: MonotonicClock;
   /** A message may have so many bytes before it has ended. */
   maxMessageBytes: number;
   /** Told once. */
@@ -400,16 +401,16 @@ export function takeToll(
 }
 
 /** Takes what something costs; gives whether there was so much left. What is earned beyond is not kept. */
-export function createToll({ perSecond, burst }: Toll, now: () => number) {
+export function createToll({ perSecond, burst }: Toll, now: MonotonicClock) {
   let owed = 0;
   let sinceMs = now();
   return (cost: number): boolean => {
     owed = Math.max(0, owed + cost);
     if (owed <= burst) return true;
     // The clock is read once a burst.
-    const nowMs = now();
-    owed = Math.max(0, owed - ((nowMs - sinceMs) * perSecond) / 1_000);
-    sinceMs = nowMs;
+    const monotonicMs = now();
+    owed = Math.max(0, owed - ((monotonicMs - sinceMs) * perSecond) / 1_000);
+    sinceMs = monotonicMs;
     return owed <= burst;
   };
 }

@@ -7,13 +7,14 @@ import { type Connection, type Device, findConnection } from './connection.ts';
 import { readPublish } from './frames.ts';
 import { type Acknowledger, CountedUnacked, Unacked, type UnackedRoom } from './inflight.ts';
 import { reason } from './v5.ts';
+import type { Clock, MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
 type PassOnDeps = {
   ports: Pick<ConnectorPorts, 'ingest'>;
   rateStore: RateStore;
   limits: Pick<ConnectorLimits, 'rejectionsPerMessage'>;
   observe: Pick<Observer, 'message'>;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 export function createPassOn({ ports, rateStore, limits, observe, now }: PassOnDeps): PassOn {
@@ -32,13 +33,13 @@ export function createPassOn({ ports, rateStore, limits, observe, now }: PassOnD
 }
 
 export type PublishDeps = {
-  clock: () => number;
+  clock: Clock;
   room: Pick<UnackedRoom, 'hold' | 'release'>;
   acknowledger: Acknowledger;
   holding: Pick<HeldMessages, 'take'>;
   passOn: PassOn;
   tuning: Tuning;
-  now: () => number;
+  now: MonotonicClock;
   /** A device published where it may not. */
   onForeignTopic: (device: Device, message: HeldMessage) => void;
 };
@@ -150,21 +151,21 @@ export type PassOn = (
   device: Device,
   message: HeldMessage,
   unacked: Unacked,
-  arrivedTs: number,
+  arrivedTs: WallMs,
 ) => void;
 
 export type HoldingOptions = {
   holds: DevicePorts['holds'];
   tuning: Pick<Tuning, 'maxHeldBytes' | 'maxHeldTotalBytes'>;
-  clock: () => number;
-  now: () => number;
+  clock: Clock;
+  now: MonotonicClock;
   /** A message's bytes are not under way while it waits, and are again. */
   room: Pick<UnackedRoom, 'setAside' | 'bringBack'>;
   /** The message goes on its way. */
   passOn: PassOn;
 };
 
-type Held = { device: Device; message: HeldMessage; unacked: Unacked; arrivedTs: number };
+type Held = { device: Device; message: HeldMessage; unacked: Unacked; arrivedTs: WallMs };
 
 /** An account whose devices have to wait. */
 type Waiting = {

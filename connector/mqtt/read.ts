@@ -26,13 +26,14 @@ import {
   reason,
   refused,
 } from './v5.ts';
+import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 export type ReaderOptions = {
   presence: DevicePorts['presence'];
   limits: ConnectorLimits;
   tuning: Tuning;
   rateStore: RateStore;
-  now: () => number;
+  now: MonotonicClock;
   /** Whether a connection may be read: memory, rates, and what its account may bring. */
   room: UnackedRoom;
   large: LargePackets;
@@ -259,7 +260,7 @@ function askerOf({ device, entry, id }: Connection): Asker {
 export type LargePacketsOptions = {
   limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>;
   tuning: Pick<Tuning, 'maxLargeBytes' | 'largeTimeoutMs'>;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 export type LargePackets = {
@@ -315,12 +316,12 @@ export function createLargePackets({ limits, tuning, now }: LargePacketsOptions)
 export const isTooSlow = (
   { large }: Pick<Connection, 'large'>,
   { largeTimeoutMs }: Pick<Tuning, 'largeTimeoutMs'>,
-  nowMs: number,
-): boolean => large !== null && nowMs - large.sinceMs > largeTimeoutMs;
+  monotonicMs: MonotonicMs,
+): boolean => large !== null && monotonicMs - large.sinceMs > largeTimeoutMs;
 
 export type RateGateOptions = {
   rateStore: RateStore;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 export type RateGate = ReturnType<typeof createRateGate>;

@@ -10,6 +10,7 @@ import { excerptOf, maxTopicLength } from '../device/uplink.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import type { AccountConnections, Connection, Device } from './connection.ts';
 import type { HeldMessage } from './publish.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type Registry = ReturnType<typeof createRegistry>;
 
@@ -19,7 +20,7 @@ export type RegistryOptions = {
   connectRate: Rate;
   maxConnectionsPerDevice: number;
   ports: Pick<ConnectorPorts, 'presence'>;
-  now: () => number;
+  now: MonotonicClock;
   /** Sessions of a device were taken over twice within a minute. */
   onTakeovers: (identity: DeviceIdentity) => void;
 };
@@ -39,7 +40,7 @@ export function createRegistry(options: RegistryOptions) {
   function deviceOf(identity: DeviceIdentity): Device {
     const known = devices.get(identity.uuid);
     if (known && known.identity.deviceId === identity.deviceId) return known;
-    const nowMs = now();
+    const monotonicMs = now();
     const account = accountOf(identity.accountId);
     account.devices += 1;
     if (known) leave(known);
@@ -51,7 +52,7 @@ export function createRegistry(options: RegistryOptions) {
       largeTopic: `${upPrefix(identity.uuid)}measurements`,
       connections: [],
       rates: rateStore.enter(identity),
-      connects: new Bucket(connectRate, nowMs),
+      connects: new Bucket(connectRate, monotonicMs),
       excessToldMs: -Infinity,
       takenOverMs: -Infinity,
       toldMs: -Infinity,
@@ -87,9 +88,9 @@ export function createRegistry(options: RegistryOptions) {
     for (const other of device.connections) {
       if (other.clientId !== clientId || other.id === id || other.ending !== null) continue;
       other.close('replaced');
-      const nowMs = now();
-      const isAgain = nowMs - device.takenOverMs < takeoversWithinMs;
-      device.takenOverMs = nowMs;
+      const monotonicMs = now();
+      const isAgain = monotonicMs - device.takenOverMs < takeoversWithinMs;
+      device.takenOverMs = monotonicMs;
       if (isAgain) options.onTakeovers(device.identity);
     }
   }
@@ -112,9 +113,9 @@ export function createRegistry(options: RegistryOptions) {
     /** Whether the device may connect once more now; counts it where it may. */
     takeConnect(identity: DeviceIdentity): boolean {
       const { connects } = deviceOf(identity);
-      const nowMs = now();
-      if (connects.waitMs(connectRate, nowMs) > 0) return false;
-      connects.take(1, connectRate, nowMs);
+      const monotonicMs = now();
+      if (connects.waitMs(connectRate, monotonicMs) > 0) return false;
+      connects.take(1, connectRate, monotonicMs);
       return true;
     },
 
@@ -129,9 +130,9 @@ export function createRegistry(options: RegistryOptions) {
     /** Whether it is time to say again why the device is not let in. */
     mayTellOfExcess(identity: DeviceIdentity): boolean {
       const device = deviceOf(identity);
-      const nowMs = now();
-      if (nowMs - device.excessToldMs < excessToldEveryMs) return false;
-      device.excessToldMs = nowMs;
+      const monotonicMs = now();
+      if (monotonicMs - device.excessToldMs < excessToldEveryMs) return false;
+      device.excessToldMs = monotonicMs;
       return true;
     },
 
@@ -172,13 +173,13 @@ export function createRegistry(options: RegistryOptions) {
 
     /** Forgets devices that are gone and could send at full rate again, and accounts of which nothing is left. */
     forgetIdle(): void {
-      const nowMs = now();
+      const monotonicMs = now();
       for (const [uuid, device] of devices) {
         if (device.connections.length > 0) continue;
         const isIdle =
-          device.connects.isFull(connectRate, nowMs) &&
-          nowMs - device.excessToldMs >= excessToldEveryMs &&
-          nowMs - device.takenOverMs >= takeoversWithinMs &&
+          device.connects.isFull(connectRate, monotonicMs) &&
+          monotonicMs - device.excessToldMs >= excessToldEveryMs &&
+          monotonicMs - device.takenOverMs >= takeoversWithinMs &&
           rateStore.isFull(device.rates);
         if (!isIdle) continue;
         devices.delete(uuid);

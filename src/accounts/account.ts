@@ -40,6 +40,7 @@ import {
   updatePassword,
 } from './queries.ts';
 import type { AccountLogin, NewCredentials } from './schema.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type RegisterAccountDeps = { db: Database; passwords: Passwords };
 
@@ -103,9 +104,9 @@ function tooManyAddresses(): DomainError {
 export async function findLinkedChange(
   { db, linkKeys }: Pick<AccountsDeps, 'db' | 'linkKeys'>,
   token: string,
-  nowMs: number,
+  nowTs: WallMs,
 ): Promise<EmailChangeRow | null> {
-  const uuid = readEmailToken(linkKeys, token, nowMs);
+  const uuid = readEmailToken(linkKeys, token, nowTs);
   return uuid === null ? null : findEmailChange(db, { uuid });
 }
 
@@ -179,9 +180,9 @@ export async function askForReset(
 export async function findResetOwner(
   { db, linkKeys }: Pick<LinkDeps, 'db' | 'linkKeys'>,
   token: string,
-  nowMs: number,
+  nowTs: WallMs,
 ): Promise<AccountRow | null> {
-  const claim = readLinkClaim(token, nowMs, linkLifetimeMs);
+  const claim = readLinkClaim(token, nowTs, linkLifetimeMs);
   const account = claim && (await findAccount(db, { uuid: claim.uuid }));
   return account && isUsable(account, linkKeys, token) ? account : null;
 }
@@ -379,7 +380,7 @@ export type AccountsOptions = {
   forgetPersons: DeleteAccountDeps['forgetPersons'];
   onAccountRemoved: DeleteAccountDeps['onAccountRemoved'];
   /** The account's push tokens are others than before; told within the transaction that changes them. */
-  onPushTokens?: (tx: Sql, accountId: number, nowMs: number) => Promise<void>;
+  onPushTokens?: (tx: Sql, accountId: number, nowTs: WallMs) => Promise<void>;
   /** The quota `pushTokens`. */
   pushTokensOf: (accountId: number) => number;
   /** What links in mails are signed with, newest first. */
@@ -442,7 +443,7 @@ export type LoginAttempt = AccountLogin & {
   /** What the program calls itself; '' where it does not. */
   userAgent: string;
   /** When the request arrived, ms. */
-  receivedTs: number;
+  receivedTs: WallMs;
   /** Asked before the password is hashed: a client that has left needs no answer. */
   hasGone?: () => boolean;
 };

@@ -31,6 +31,7 @@ import {
 } from './act.ts';
 import { type FoundAlarm, listAlarms, noSuchAlarm, toAlarmView } from './rows.ts';
 import { quietNow } from './rules.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type AlarmRouteDeps = QuietRouteDeps & ListAlarmsDeps;
 
@@ -308,7 +309,7 @@ export const QuietBody = z
 export type QuietBody = z.infer<typeof QuietBody>;
 
 /** Whether the time is one that a quiet can end at. */
-export const isAhead = (untilTs: number, nowTs: number): boolean =>
+export const isAhead = (untilTs: number, nowTs: WallMs): boolean =>
   untilTs > nowTs && untilTs <= nowTs + longestMs;
 
 /** For the reference: until 2030. */
@@ -346,7 +347,7 @@ export async function listPage(
   deps: ListAlarmsDeps,
   owner: Owner,
   query: AlarmQuery,
-  nowTs: number,
+  nowTs: WallMs,
 ): Promise<Page> {
   const { state, device: deviceUuid, label, limit, cursor } = query;
   await refuseLabelList(deps.db, owner.accountId, { label, labels: owner.within });
@@ -365,7 +366,7 @@ export async function getAlarm(
   deps: ListAlarmsDeps,
   owner: Owner,
   alarmId: number,
-  nowTs: number,
+  nowTs: WallMs,
 ): Promise<ListedAlarm> {
   const found = await listAlarms(deps.db, { ...owner, alarmId, limit: 1 });
   const [alarm] = await viewsOf(deps, found, nowTs);
@@ -377,7 +378,7 @@ export async function getAlarm(
 async function viewsOf(
   { db, findNewest, listDeliveries }: ListAlarmsDeps,
   page: FoundAlarm[],
-  nowTs: number,
+  nowTs: WallMs,
 ): Promise<ListedAlarm[]> {
   const deliveries = await listDeliveries(
     db,
@@ -402,7 +403,7 @@ function sensesOf(page: FoundAlarm[]): { deviceId: number; sId: string }[] {
 function aroundOf(
   { alarm, deviceName, snooze, mute }: FoundAlarm,
   newest: ReadonlyMap<number, Newest>,
-  nowTs: number,
+  nowTs: WallMs,
 ) {
   const own = newest.get(alarm.device.deviceId) ?? {};
   const values = alarm.sIds.flatMap((sId) => {

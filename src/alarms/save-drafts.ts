@@ -13,6 +13,7 @@ import {
   saveAlarms,
   type Telling,
 } from './store.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Devices by number, as the rules left them, as they were read, and when the last thing happened (ms). */
 export type Drafted = {
@@ -170,7 +171,7 @@ export async function lockAlarms(tx: Sql, alarmIds: readonly number[]): Promise<
 export async function noteTold(
   tx: Sql,
   alarmId: number,
-  { announcement, nowTs }: { announcement: number; nowTs: number },
+  { announcement, nowTs }: { announcement: number; nowTs: WallMs },
 ): Promise<void> {
   const alarm = await findStanding(tx, alarmId, announcement);
   if (alarm?.told !== 'queued') return;
@@ -187,7 +188,7 @@ const pausesMs = [1, 5, 15, 60].map((minutes) => minutes * 60_000);
 export async function takeBack(
   tx: Sql,
   alarmId: number,
-  { announcement, nowTs }: { announcement: number; nowTs: number },
+  { announcement, nowTs }: { announcement: number; nowTs: WallMs },
 ): Promise<void> {
   const alarm = await findStanding(tx, alarmId, announcement);
   if (alarm?.told !== 'queued') return;

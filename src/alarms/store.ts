@@ -23,6 +23,7 @@ import {
   type Snooze,
   type Told,
 } from './rules.ts';
+import type { Clock } from '../lib/clock-readings.ts';
 
 /** An alarm as it is after a transaction, and what the transaction did to it. */
 export type Changed = {
@@ -347,7 +348,7 @@ export type PutOffPlanned = (
 
 export type DecideDeps = Telling & {
   rules: RuleOptions;
-  clock: () => number;
+  clock: Clock;
   /** How many more events of the account may be recorded now. */
   eventsLeft: (accountId: number) => number;
   /** Whether streams are told that an alarm goes on, which counts as so many events; takes them where they are. */

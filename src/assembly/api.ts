@@ -123,7 +123,7 @@ export async function startApi(
       db,
       box: createBox(shared.keys.keptAnswers),
       limitOf: (accountId) => shared.limitsOf(accountId).idempotencyKeys,
-      nowMs: monotonicClock,
+      monotonicClock,
     }),
     takeRequest: takeRequestOf(shared),
     beginWork: shared.beginWork,
@@ -185,7 +185,7 @@ export async function listRoutes(
   const exports = createExports({
     limitOf: (accountId) => limitsOf(accountId).exports,
     isGone: shared.disabled.has,
-    nowMs: monotonicClock,
+    monotonicClock,
   });
   const counters = {
     streams: async (accountId: number) => streams.used(accountId),

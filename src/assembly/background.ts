@@ -38,12 +38,13 @@ import type { EndedSession } from '../sessions/sessions.ts';
 import { forgetTickets } from '../streams/tickets.ts';
 import { forgetOldAlarms, mailOptions } from './people.ts';
 import type { Shared } from './shared.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 type JobDeps = {
   removal: Pick<DeviceRemoval, 'removeWithin' | 'finishRemoval'>;
   acting: ActDeps;
   /** Labels of devices of the account changed. */
-  onLabelled: (accountId: number, nowTs: number) => Promise<void>;
+  onLabelled: (accountId: number, nowTs: WallMs) => Promise<void>;
 };
 
 /** Does what accounts begin with many devices. */
@@ -54,7 +55,7 @@ export function startJobs(shared: Shared, deps: JobDeps) {
   const runner = startJobRunner({
     db,
     doPiece: createDoPiece(deps, clock),
-    nowMs: monotonicClock,
+    monotonicClock,
     onError: (err) =>
       jobsLog.warn(
         { event: 'jobs.piece-failed', err },
@@ -71,10 +72,10 @@ export function startJobs(shared: Shared, deps: JobDeps) {
 /** A chore of the upkeep. */
 export const forgetOldJobs =
   ({ db }: Pick<Shared, 'db'>) =>
-  (nowTs: number): Promise<void> =>
+  (nowTs: WallMs): Promise<void> =>
     forgetJobs(db, { accountId: null, keep: 0, ...keptSince(nowTs) });
 
-function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => number): DoPiece {
+function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: Clock): DoPiece {
   return async (tx, piece) => {
     const { accountId, uuids, labels } = piece;
     const { action, ...of } = piece.action as StoredAction;
@@ -271,7 +272,7 @@ export async function startHistoryCare(
     );
   const clearing = createClearing({
     db,
-    nowMs: monotonicClock,
+    monotonicClock,
     detach: (accountId, limit) => detachDevices(db, bus, accountId, limit),
     onError: onClearingError,
   });
@@ -333,8 +334,8 @@ export function startQuotaWatchOf(shared: Shared): void {
     quotas: config.quotas,
     retention: config.retention,
     clock,
-    tell: (tx, accountId, near, nowMs) =>
-      enqueueQuotaNotice(tx, accountId, near, { quotasOf: limitsOf, nowMs }),
+    tell: (tx, accountId, near, nowTs) =>
+      enqueueQuotaNotice(tx, accountId, near, { quotasOf: limitsOf, nowTs }),
     onLook(counts) {
       observe(counts);
       for (const { level, event, text } of said) {

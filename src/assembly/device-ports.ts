@@ -173,7 +173,7 @@ export function startCatchUpOf(
 ): ((accountId: number) => boolean) | undefined {
   const { config, db, monotonicClock, releases, requests } = shared;
   if (!config.mqtt.catchUp) return undefined;
-  const processes = watchOtherProcesses({ db, nowMs: monotonicClock });
+  const processes = watchOtherProcesses({ db, monotonicClock });
   releases.add('watch of other processes', async () => processes.close());
   return (accountId) =>
     ingest.isAlone(accountId, quietMs) &&

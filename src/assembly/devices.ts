@@ -41,6 +41,7 @@ import {
 } from './device-ports.ts';
 import { startIngestion } from './ingest.ts';
 import type { Shared } from './shared.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type DeviceSide = {
   /** The one that listens in this process; null where only bridges run. */
@@ -294,7 +295,7 @@ export function startTicksOf(
   const ticks = startTicks({
     db,
     clock,
-    nowMs: monotonicClock,
+    monotonicClock,
     tick: ingest.tick,
     isHere: ({ uuid, connectorId, isConnected }) =>
       connector?.isConnected(uuid) === true ||
@@ -348,7 +349,7 @@ async function listLateAccounts(db: Sql): Promise<number[]> {
   return rows.map(({ accountId }) => accountId);
 }
 
-async function areAlarmsOnTime(db: Sql, nowTs: number): Promise<boolean> {
+async function areAlarmsOnTime(db: Sql, nowTs: WallMs): Promise<boolean> {
   const { rows } = await db.query(
     `select from alarm
       where closed_at is null and next_at < ms_to_timestamp($1) limit 1`,

@@ -32,6 +32,7 @@ import { createEventRate, type EventRate } from '../quotas/rates.ts';
 import { diskFullText, type HealthCheck } from './lifecycle.ts';
 import { startAlarms, startNotificationsOf } from './people.ts';
 import type { Shared } from './shared.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 const dayMs = 86_400_000;
 /** Two transactions beside each other, one of ticks, and what reads devices for them. */
@@ -69,7 +70,7 @@ export async function startIngestion(
     listWaitingSenses,
     eventQuota,
     clock,
-    nowMs: monotonicClock,
+    monotonicClock,
     newUuid: randomUUID,
     random: Math.random,
     handOver,
@@ -212,7 +213,7 @@ export async function startHoldsOf(
 // As of any rejection.
 const maxTopicLength = 1_024;
 
-function storageFull(topic: string, arrivedTs: number): Uplink {
+function storageFull(topic: string, arrivedTs: WallMs): Uplink {
   const message =
     "The account's quota storedBytes is used up: what its devices send has to wait, unacknowledged, " +
     'until there is room. This is said once a day.';

@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { Sql } from '../db/sql.ts';
 import type { WriteProbe, WriteTrouble } from '../db/write-probe.ts';
-import type { Clock, MonotonicClock } from '../lib/clock.ts';
+import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 import { startEvery } from '../lib/wait.ts';
 import type { Log } from '../log/logger.ts';
 

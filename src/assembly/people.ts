@@ -42,6 +42,7 @@ import { listDeliveries } from '../notifications/routes.ts';
 import { findFirstSms, warnOfChannels, warnOfNumbers } from '../notifications/warnings.ts';
 import { createFiringsRate } from '../quotas/rates.ts';
 import type { Shared } from './shared.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** What tells people: e-mail, webhooks, push and SMS. */
 export async function startNotificationsOf(shared: Shared): Promise<Notifications> {
@@ -100,7 +101,7 @@ export function createInstallWarnings({
 }
 
 async function warnOfChannelsOf(
-  { db, nowTs }: { db: Sql; nowTs: number },
+  { db, nowTs }: { db: Sql; nowTs: WallMs },
   accountId: number,
   purposes: Purpose[],
   pathOf: PurposePath,
@@ -139,7 +140,7 @@ export function mailOptions({
 export function contactOptions(shared: Shared): ContactOptions {
   const { config, db, keys, clock, publicUrl } = shared;
   const linkOf = (purpose: LinkPurpose) => (contactUuid: string) => {
-    const token = makeContactToken(keys.mailLinks, purpose, { contactUuid, nowMs: clock() });
+    const token = makeContactToken(keys.mailLinks, purpose, { contactUuid, nowTs: clock() });
     return `${publicUrl.get()}/${purpose}?token=${token}`;
   };
   return {
@@ -161,7 +162,7 @@ export function contactOptions(shared: Shared): ContactOptions {
 /** Labels of devices of an account changed: alarms may have a recipient now, streams other devices. */
 export const createOnLabelled =
   ({ db, bus }: Pick<Shared, 'db' | 'bus'>) =>
-  async (accountId: number, nowTs: number): Promise<void> => {
+  async (accountId: number, nowTs: WallMs): Promise<void> => {
     await wakeAlarms(db, accountId, nowTs);
     bus.publish('labels', { accountId });
   };
@@ -187,7 +188,7 @@ export function listContactRoutes(shared: Shared): Route[] {
     sendToContacts: (tx, accountId, messages, address) =>
       enqueueDirect(tx, accountId, messages, {
         quotasOf: limitsOf,
-        nowMs: clock(),
+        nowTs: clock(),
         network: network(address),
         isOpen: config.accounts.openRegistration,
       }),
@@ -263,7 +264,7 @@ export function createAlarmsOfRoutes(shared: Shared) {
     dropPlanned,
     putOffPlanned,
     tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) =>
-      tellOver(tx, closed, { quotasOf, nowMs: clock() }),
+      tellOver(tx, closed, { quotasOf, nowTs: clock() }),
   };
   const decideAlarms = createDecideAlarms({
     ...telling,

@@ -2,7 +2,7 @@ import process from 'node:process';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import type { Settings } from '../config/settings.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { ConnectionPlaces, type Listener } from '../lib/connection-places.ts';
 import type { Log, Logger } from '../log/logger.ts';
 import { startPressure } from '../process/memory-pressure.ts';
@@ -151,10 +151,10 @@ function tellOfFull({ log, registry, monotonicClock }: Omit<PlacesDeps, 'config'
     counter.inc({ listener, outcome }, count);
     const full = told[listener];
     full[outcome] += count;
-    const nowMs = monotonicClock();
-    if (nowMs - full.sinceMs < toldEveryMs) return;
+    const monotonicMs = monotonicClock();
+    if (monotonicMs - full.sinceMs < toldEveryMs) return;
     const { closed, refused } = full;
-    told[listener] = { closed: 0, refused: 0, sinceMs: nowMs };
+    told[listener] = { closed: 0, refused: 0, sinceMs: monotonicMs };
     log.warn(
       { event: 'connections.full', listener, closed, refused },
       'No place was left for a new connection: idle ones of the address that has most were closed, or the new one was refused.',

@@ -26,10 +26,10 @@ export function startSecretChangeOf(shared: Shared): void {
   let told: { left: number; atMs: number } | null = null;
 
   function tell(left: number): void {
-    const nowMs = monotonicClock();
-    if (told !== null && (left === told.left || left > 0) && nowMs - told.atMs < tellEveryMs)
+    const monotonicMs = monotonicClock();
+    if (told !== null && (left === told.left || left > 0) && monotonicMs - told.atMs < tellEveryMs)
       return;
-    told = { left, atMs: nowMs };
+    told = { left, atMs: monotonicMs };
     if (left === 0)
       log.info(
         { event: 'secret.devices-moved' },

@@ -7,7 +7,8 @@ import type { Config } from '../config/config.ts';
 import { deriveKeys, type Keys } from '../config/keys.ts';
 import type { Database } from '../db/database.ts';
 import type { SharedDatabase } from '../db/shares.ts';
-import { type Clocks, monotonicClock, type MonotonicClock } from '../lib/clock.ts';
+import { monotonicClock } from '../lib/clock.ts';
+import type { Clocks, MonotonicClock } from '../lib/clock-readings.ts';
 import type { ConnectionPlaces } from '../lib/connection-places.ts';
 import { LastByOthers } from '../lib/fair-queue.ts';
 import type { Log, ServiceLog } from '../log/logger.ts';
@@ -221,7 +222,7 @@ export const tellOfRedis = (log: Log) => log.info({ event: 'redis.back' }, 'Redi
 async function startBus(
   { redisUrl, role }: Config,
   serviceLog: ServiceLog,
-  nowMs: MonotonicClock,
+  monotonicClock: MonotonicClock,
 ): Promise<Bus> {
   const log = serviceLog.child({ component: 'bus' });
   const onListenerError = (err: unknown, channel: string) =>
@@ -240,7 +241,7 @@ async function startBus(
       'Redis does not answer: other processes are told nothing meanwhile.',
     );
   const onBack = () => tellOfRedis(log);
-  return startRedisBus({ url: redisUrl, monotonicClock: nowMs, onListenerError, onError, onBack });
+  return startRedisBus({ url: redisUrl, monotonicClock, onListenerError, onError, onBack });
 }
 
 /** Where links in mails lead. */

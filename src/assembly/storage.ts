@@ -30,7 +30,8 @@ import {
   type RetentionChange,
   settleRetention,
 } from '../history/retention.ts';
-import { type Clocks, monotonicClock, systemClock } from '../lib/clock.ts';
+import { monotonicClock, systemClock } from '../lib/clock.ts';
+import type { Clocks, WallMs } from '../lib/clock-readings.ts';
 import { startEvery } from '../lib/wait.ts';
 import type { ServiceLog } from '../log/logger.ts';
 import { version } from '../version.ts';
@@ -177,7 +178,7 @@ export async function startKeptHistory(deps: KeptDeps): Promise<KeptHistory> {
 /** Says in the log what a shorter setting will delete, and when. */
 function sayRetention({ db, log }: Pick<KeptDeps, 'db' | 'log'>) {
   const historyLog = log.child({ component: 'history' });
-  return async (changes: RetentionChange[], nowTs: number | null): Promise<void> => {
+  return async (changes: RetentionChange[], nowTs: WallMs | null): Promise<void> => {
     for (const change of changes) {
       const { what, toDays } = change;
       if (change.kind === 'taken-back') {

@@ -108,7 +108,7 @@ export function listImportRoutes(
   return importRoutes({
     db,
     clock,
-    nowMs: monotonicClock,
+    monotonicClock,
     limitOf: (accountId) => limitsOf(accountId).imports,
     authenticate,
     othersWait,

@@ -82,7 +82,7 @@ export const remove: AccountCommand = async (tools, email) => {
   const { db, bus } = tools;
   const clearing = createClearing({
     db,
-    nowMs: monotonicClock,
+    monotonicClock,
     detach: (id, limit) => detachDevices(db, bus, id, limit),
     onError: () => {},
   });
@@ -176,10 +176,10 @@ export const resetLink: AccountCommand = async (tools, email) => {
       `${config.secretPlace}: this is not the secret of the service, which would not accept the link.`,
     );
   const { mailLinks } = deriveKeys(secret, config.previousSecret ?? undefined);
-  const nowMs = Date.now();
-  const entry = { kind: 'reset-link-made', actor: operator, ts: nowMs } as const;
+  const nowTs = Date.now();
+  const entry = { kind: 'reset-link-made', actor: operator, ts: nowTs } as const;
   await insertEntry(db, account.accountId, entry);
-  const token = makeResetToken(mailLinks, account, nowMs);
+  const token = makeResetToken(mailLinks, account, nowTs);
   return [
     `${createPublicUrl(config).get()}/reset?token=${token}`,
     `It is good for ${linkLifetimeMs / 60_000} minutes, and once. Whoever has it can take ${email} over.`,

@@ -16,6 +16,7 @@ import {
   intermittentAmong,
   type StoredAction,
 } from './schema.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 type Started = { jobId: string; timestamp: number };
 
@@ -30,7 +31,7 @@ export type ActionDeps = {
       actor: Actor;
       ts: number;
       select: (tx: Sql) => Promise<string[]>;
-      now: () => number;
+      now: Clock;
     },
     keep: Keep<Started> | null,
   ) => Promise<Started>;
@@ -41,7 +42,7 @@ export type ActionDeps = {
     jobId: string,
   ) => Promise<string[] | null>;
   /** Whether a mute may last until then; both in ms. */
-  isAhead: (untilTs: number, nowTs: number) => boolean;
+  isAhead: (untilTs: number, nowTs: WallMs) => boolean;
   listConnectors: () => readonly ConnectorAddress[];
 };
 

@@ -10,6 +10,7 @@ import { nextTurn } from '../lib/event-loop.ts';
 import type { Exports } from '../quotas/exports.ts';
 import { type ConnectorAddress, DeviceList, FleetQuery, intermittentAmong } from './schema.ts';
 import { deriveToken } from './tokens.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type ListDevicesDeps = {
   db: Sql;
@@ -329,7 +330,7 @@ export type FleetFilter = FleetQuery & {
   accountId: number;
   labels: readonly string[] | null;
   /** Which mutes have not ended, ms. */
-  nowTs: number;
+  nowTs: WallMs;
   /** This one alone; nothing is searched for then. */
   uuid?: string;
   /** Ids of connectors whose devices hold no connection, as of `presenceOf`. */

@@ -4,6 +4,7 @@ import type { DeviceEvent, EventName, SenseEvent } from '../contract/event.ts';
 import type { Cause, Purpose, PurposeEvent, State, Thresholds } from '../contract/purpose.ts';
 import type { Place } from '../contract/values.ts';
 import { type Over, type Polygon, preparePolygon, wordBits } from './arithmetic.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Purposes laid out for evaluation: from a place and a sense straight to the causes that read it. */
 export type Profile = {
@@ -537,7 +538,7 @@ export function knownSenses(devices: DeviceSenses): KnownSenses {
 }
 
 /** When a measurement counts: `t` is the time at which it is taken, `arrivedTs` when the service read it. Ms. */
-export type Moment = { t: number; arrivedTs: number };
+export type Moment = { t: number; arrivedTs: WallMs };
 
 /**
  * Whom an event's firings concern: a `notice` is told each time and not kept; a `silent-alarm` is kept, and nobody is told.
@@ -571,5 +572,5 @@ export type Evaluated = {
   /** Episodes that ended, because a cause disagreed. One of an event that is among `firings` ended before that. */
   ended: EventName[];
   /** When the measurement arrived; of a tick when it was due. */
-  arrivedTs: number;
+  arrivedTs: WallMs;
 };

@@ -23,6 +23,7 @@ import {
   withTime,
 } from './timed.ts';
 import { agreedOnce, type Draft, type GivenValue } from './window.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 const none: CauseReader[] = [];
 /** Mostly none ended: then all outcomes have this one. */
@@ -290,7 +291,7 @@ function complete(time: CauseTime, t: number): CauseTime {
 export function firingTime(
   { event, index, t, ts: dueTs }: Tick,
   { causes, time }: EventEvidence,
-): { ts: number; nowTs: number } {
+): { ts: number; nowTs: WallMs } {
   if (hasSilence(event, index)) return { ts: t, nowTs: t };
   const agreed = causes.map((collected, at) =>
     collected?.agreed ? (time?.causes[at]?.agreedT ?? t) : t,

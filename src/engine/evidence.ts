@@ -30,6 +30,7 @@ import {
   type GivenValue,
   isAllDisagreed,
 } from './window.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Where a device stands, and what the live events have collected, while it is worked on. */
 export class LiveEvidence {
@@ -69,7 +70,7 @@ export class LiveEvidence {
    * A firing moves the device. `namesPurpose`: its action has a `gotoPuId`; what global states have collected is
    * then emptied, also where it is that of the current purpose.
    */
-  enter(place: Place, namesPurpose: boolean, arrivedTs: number): void {
+  enter(place: Place, namesPurpose: boolean, arrivedTs: WallMs): void {
     const from = this.place;
     const isSamePurpose = place.puId === from.puId;
     const staysInState = isSamePurpose && place.stId === from.stId;

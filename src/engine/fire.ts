@@ -26,6 +26,7 @@ import {
 import { comparedNumber, liesWithin } from './thresholds.ts';
 import { collectTimed } from './timed.ts';
 import { emptyWindow, type GivenValue } from './window.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** What a cause of an event that fires takes, beside one that judges and stays as it is. */
 export const costOfFiring = 5;
@@ -34,7 +35,7 @@ export const costOfFiring = 5;
  * `ts`: the firing's. `nowTs`: when it fires by the service's clock: as the measurement arrives, or as the tick is due; by
  * a silence's tick when that was complete. `ageMs`: see `Firing`. `isGiven`: whether the firing is among the outcome's.
  */
-type At = { ts: number; nowTs: number; ageMs: number; isGiven: boolean };
+type At = { ts: number; nowTs: WallMs; ageMs: number; isGiven: boolean };
 
 /** An event fires: what it has collected is used up. */
 export function fire(
@@ -76,7 +77,7 @@ export function leadOn(
  * service's clock (ms). The firing's `ts` is the time of a measurement, which may be older than the arrival by which
  * silences are counted.
  */
-export function senseEventOf(origin: Origin, evidence: EventEvidence, nowTs: number): SenseEvent {
+export function senseEventOf(origin: Origin, evidence: EventEvidence, nowTs: WallMs): SenseEvent {
   const found: SenseEvent = {
     type: 'sense',
     ts: origin.ts,
@@ -121,7 +122,7 @@ function lastingOf({ sinceT, due }: Run, ts: number): Pick<CauseDetail, 'heldMs'
 function silenceOf(
   cause: CompiledCause,
   { sinceTs, completeTs }: Silence,
-  nowTs: number,
+  nowTs: WallMs,
 ): CauseDetail {
   const detail = detailOf(cause, emptyWindow(undefined), undefined);
   return { ...detail, silentMs: Math.max(nowTs, completeTs ?? nowTs) - sinceTs, sinceTs };

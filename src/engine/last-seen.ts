@@ -8,6 +8,7 @@ import {
   timedOf,
 } from './compile.ts';
 import type { Runtime } from './runtime.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /**
  * The newest time of a sense, and the values it has then, the first of them first: up to `maxValues`. `last`: the last of
@@ -142,7 +143,7 @@ export function afterListening(
   sinceTs: number,
   ms: number,
   { gaps }: Listening,
-  nowTs: number,
+  nowTs: WallMs,
 ): number {
   let [at, left] = [sinceTs, ms];
   for (const gap of gaps) {
@@ -161,7 +162,7 @@ export function afterPauses(
   dueTs: number,
   pause: number,
   { gaps }: Listening,
-  nowTs: number,
+  nowTs: WallMs,
 ): number {
   let at = dueTs;
   for (const gap of gaps) {
@@ -171,6 +172,6 @@ export function afterPauses(
   return at;
 }
 
-function endOf({ fromTs, toTs }: Gap, nowTs: number): number {
+function endOf({ fromTs, toTs }: Gap, nowTs: WallMs): number {
   return toTs ?? Math.max(fromTs, nowTs);
 }

@@ -25,6 +25,7 @@ import {
   moveUpAll,
   windowOf,
 } from './window.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Which cause takes it, and what it makes of it; `agrees` is null where nothing is compared yet. */
 type Found = {
@@ -355,7 +356,7 @@ function waitingAt(profile: Profile, { puId, stId }: Runtime): LiveEvent[] {
 export type Tick = { event: LiveEvent; index: number; t: number; ts: number };
 
 /** What the service knows of listening. A gap that lasts goes on until `nowTs` at least. */
-export type KnownListening = { listening: Listening; nowTs: number };
+export type KnownListening = { listening: Listening; nowTs: WallMs };
 
 /** The ticks that an event waits for, in the order of its causes. */
 export function ticksOf(

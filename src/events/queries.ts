@@ -4,6 +4,7 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { lastTs } from '../http/schema.ts';
 import type { EventCursor, EventRow } from './schema.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Throws `not-found`, also for a device of somebody else. */
 export async function getDeviceId(sql: Sql, accountId: number, uuid: string): Promise<number> {
@@ -43,7 +44,7 @@ const recentMs = 14 * 86_400_000;
 export async function listEvents(
   sql: Sql,
   filter: EventFilter,
-  nowTs: number,
+  nowTs: WallMs,
 ): Promise<ListedEvent[]> {
   const { type, senses, start, end = lastTs, after } = filter;
   if (type === 'device' && senses?.length) return [];

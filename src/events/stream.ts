@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { WakeableRest } from '../lib/wait.ts';
 import {
   parsePosition,
@@ -392,9 +392,9 @@ export class Follower {
       if (this.#position) await this.#advance(accountId, this.#position, to);
       this.#position = to;
       await this.#beat(to);
-      const nowMs = monotonicClock();
+      const monotonicMs = monotonicClock();
       for (const { audience, resolve } of joining)
-        resolve(this.#add(audience, new Member(to, nowMs, this.#options.room)));
+        resolve(this.#add(audience, new Member(to, monotonicMs, this.#options.room)));
     } catch (error) {
       for (const { reject } of joining) reject(error);
       throw error;
@@ -416,12 +416,12 @@ export class Follower {
   }
 
   async #give(members: Iterable<EventMember>, piece: EventPiece): Promise<void> {
-    const nowMs = this.#options.monotonicClock();
+    const monotonicMs = this.#options.monotonicClock();
     let given = 0;
     for (const member of members) {
       if (given % writesPerTurn === 0) await this.#options.takeTurn();
       given += 1;
-      member.give(piece, nowMs);
+      member.give(piece, monotonicMs);
       if (member.hasEnded) this.#forget(member);
     }
   }
@@ -429,15 +429,15 @@ export class Follower {
   /** Twice in `heartbeatMs`: streams that were sent something since the last time are left out. */
   async #beat(position: StreamPosition): Promise<void> {
     const everyMs = this.#options.heartbeatMs / 2;
-    const nowMs = this.#options.monotonicClock();
-    if (nowMs - this.#beatMs < everyMs) return;
-    this.#beatMs = nowMs;
+    const monotonicMs = this.#options.monotonicClock();
+    if (monotonicMs - this.#beatMs < everyMs) return;
+    this.#beatMs = monotonicMs;
     for (const hasIds of [true, false]) {
       const groups = [...this.#groups.values()].filter(
         ({ audience }) => audience.hasIds === hasIds,
       );
       const members = groups.flatMap((group) => [...group.members]);
-      const silent = members.filter(({ givenMs }) => nowMs - givenMs >= everyMs);
+      const silent = members.filter(({ givenMs }) => monotonicMs - givenMs >= everyMs);
       if (silent.length > 0) await this.#give(silent, writeBeat(position, hasIds));
     }
   }

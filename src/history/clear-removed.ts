@@ -2,7 +2,7 @@ import type { Database } from '../db/database.ts';
 import { kindOf } from '../db/errors.ts';
 import { purgeLock } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { pause } from '../lib/wait.ts';
 import { historyTables, readHistoryKind } from './retention.ts';
 
@@ -14,7 +14,7 @@ const detachedAtOnce = 100;
 
 export type ClearingDeps = {
   db: Database;
-  nowMs: MonotonicClock;
+  monotonicClock: MonotonicClock;
   /** Takes devices of a removed account away from it, as a removal of the devices does; gives how many there were. */
   detach: (accountId: number, limit: number) => Promise<number>;
   /** Deletes the history of devices; false where the turn was over before that. */
@@ -43,7 +43,7 @@ export type Clearing = {
  * take turns by account: one with millions of rows holds up no other for longer than a turn.
  */
 export function createClearing(deps: ClearingDeps): Clearing {
-  const { db, nowMs, detach, purge = purgeDevices, onError } = deps;
+  const { db, monotonicClock, detach, purge = purgeDevices, onError } = deps;
   const closing = new AbortController();
   let clearing: Promise<void> | null = null;
   let isWanted = false;
@@ -96,7 +96,7 @@ export function createClearing(deps: ClearingDeps): Clearing {
     let isSomeDone = false;
     for (const run of turns) {
       if (signal.aborted) return false;
-      const turn = new Turn(nowMs, signal);
+      const turn = new Turn(monotonicClock, signal);
       try {
         if ((await run(turn)) || turn.isBegun) isSomeDone = true;
       } catch (error) {
@@ -368,14 +368,14 @@ const longestRestMs = 250;
 
 /** How much is deleted before others' removals have their turn. */
 export class Turn {
-  readonly #nowMs: MonotonicClock;
+  readonly #monotonicClock: MonotonicClock;
   readonly #signal: AbortSignal;
   #left = piecesOfTurn;
   /** Of a piece: less after one that took longer than a statement may. */
   #share = 1;
 
-  constructor(nowMs: MonotonicClock, signal: AbortSignal) {
-    this.#nowMs = nowMs;
+  constructor(monotonicClock: MonotonicClock, signal: AbortSignal) {
+    this.#monotonicClock = monotonicClock;
     this.#signal = signal;
   }
 
@@ -414,11 +414,11 @@ export class Turn {
 
   /** Work that says how much it did: nothing costs nothing. */
   async spend(work: () => Promise<number>): Promise<number> {
-    const startedMs = this.#nowMs();
+    const startedMs = this.#monotonicClock();
     const count = await work();
     if (count === 0) return count;
     this.#left -= 1;
-    await pause(Math.min(longestRestMs, this.#nowMs() - startedMs), this.#signal);
+    await pause(Math.min(longestRestMs, this.#monotonicClock() - startedMs), this.#signal);
     return count;
   }
 }

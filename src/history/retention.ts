@@ -1,5 +1,6 @@
 import type { Database } from '../db/database.ts';
 import { deleteInBatches, type Sql } from '../db/sql.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** How many days the history is kept. */
 export type Retention = { eventsDays: number; measurementsDays: number };
@@ -48,7 +49,7 @@ export function daysOf(relation: string, retention: Retention): number {
 export async function settleRetention(
   db: Database,
   configured: Retention,
-  nowTs: number | null,
+  nowTs: WallMs | null,
 ): Promise<RetentionChange[]> {
   return db.transaction(async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1)', [retentionLock]);
@@ -75,7 +76,7 @@ export const wanted = ({ eventsDays, measurementsDays }: Retention, what: Kept):
 export function settle(
   row: RetentionRow,
   toDays: number,
-  nowTs: number | null,
+  nowTs: WallMs | null,
 ): { row: RetentionRow; change: RetentionChange | null } {
   const { what, days, nextDays, nextTs } = row;
   if (days !== null && toDays >= days) {
@@ -141,7 +142,7 @@ export async function applyNext(db: Database): Promise<RetentionRow[]> {
  */
 export async function estimateLoss(
   sql: Sql,
-  { what, toDays, nowTs }: { what: Kept; toDays: number; nowTs: number },
+  { what, toDays, nowTs }: { what: Kept; toDays: number; nowTs: WallMs },
 ): Promise<Loss> {
   // The database's own clock has parts of milliseconds.
   const beforeTs = Math.floor(nowTs - toDays * dayMs);
@@ -222,7 +223,7 @@ export type HistoryTable = (typeof historyTables)[number];
 export type PruneOptions = {
   /** Infinity days: all of that is kept. */
   retention: Retention;
-  nowTs: number;
+  nowTs: WallMs;
   /** Stops between two batches. */
   signal?: AbortSignal;
   batchRows?: number;

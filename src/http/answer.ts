@@ -6,6 +6,7 @@ import { z } from 'zod';
 import { DomainError } from '../errors.ts';
 import { nextTurn } from '../lib/event-loop.ts';
 import type { RequestState } from './body.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** An answer that is written as it comes: CSV, server-sent events. Made by `stream()`. */
 export class Streamed {
@@ -69,7 +70,7 @@ export type KeyedRequest = {
   account: { accountId: number; sessionId: string; key?: object };
   key: string;
   fingerprint: Buffer;
-  receivedTs: number;
+  receivedTs: WallMs;
   signal: AbortSignal;
 };
 

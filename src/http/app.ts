@@ -4,7 +4,7 @@ import cors from '@koa/cors';
 import Koa, { type Context, type Middleware } from 'koa';
 import helmet from 'koa-helmet';
 import { ByteRoom } from '../lib/byte-room.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock-readings.ts';
 import { dropUnreadBody } from '../lib/request-body.ts';
 import type { Logger } from '../log/logger.ts';
 import { type Allowance, type FindAddress, plain, trustProxies, trusts } from './answer.ts';

@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createUnzip } from 'node:zlib';
 import type { Context } from 'koa';
 import { DomainError, type Problem } from '../errors.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 import { nextTurn } from '../lib/event-loop.ts';
 import {
   decodeUtf8,
@@ -485,7 +485,7 @@ export type RequestState = Pick<
  */
 export class KoaRequestInfo implements RequestInfo {
   readonly requestId: string;
-  readonly receivedTs: number;
+  readonly receivedTs: WallMs;
   readonly now: Clock;
   readonly address: string;
   readonly isHttps: boolean;

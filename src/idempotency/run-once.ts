@@ -7,6 +7,7 @@ import type { InTransaction, Keep, KeyedRequest, RunOnce } from '../http/answer.
 import { sealText, unsealText } from '../lib/crypto.ts';
 import { pause, waitAtMost } from '../lib/wait.ts';
 import { throwGone } from '../quotas/quotas.ts';
+import type { MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
 export type OnceDeps = {
   db: Sql & Pick<Database, 'confirmReads'>;
@@ -15,7 +16,7 @@ export type OnceDeps = {
   /** The quota `idempotencyKeys`. */
   limitOf: (accountId: number) => number;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   /** How long a request waits for another one with its key. */
   waitMs?: number;
   /** A process that is silent for so long has ended. */
@@ -49,7 +50,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     request: KeyedRequest,
   ): Promise<{ claim: Claim } | { known: KnownKey }> {
     const ts = request.receivedTs;
-    const endMs = deps.nowMs() + waitMs;
+    const endMs = deps.monotonicClock() + waitMs;
     for (let round = 0; ; round += 1) {
       const known = await findKnownKey(db, place, { sinceTs: ts - keptMs, leaseMs });
       if (known && (!known.isDead || known.made !== null)) {
@@ -57,7 +58,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
         // The answer is about to be written by whoever made it.
         const isAnswered = known.made !== null && (known.answer !== null || known.isDead);
         if (isAnswered) return { known };
-        const leftMs = endMs - deps.nowMs();
+        const leftMs = endMs - deps.monotonicClock();
         const { signal } = request;
         const { accountId } = place;
         if (leftMs <= 0 || signal.aborted) throw underWay();
@@ -367,6 +368,6 @@ export function createBox(keys: readonly Buffer[]): Box {
 }
 
 /** Forgets the keys whose 24 hours are over. `nowTs` in ms. */
-export async function forgetKeys(sql: Sql, nowTs: number, signal?: AbortSignal): Promise<void> {
+export async function forgetKeys(sql: Sql, nowTs: WallMs, signal?: AbortSignal): Promise<void> {
   await deleteInBatches((limit) => forgetOldKeys(sql, nowTs - keptMs, limit), { signal });
 }

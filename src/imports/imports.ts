@@ -16,6 +16,7 @@ import {
   type LineReader,
   Lines,
 } from './reader.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /** A line that was not stored, and why. */
 export type LineError = { line: number; reason: string };
@@ -134,8 +135,8 @@ export class ImportRun {
     this.#owner = owner;
     this.#signal = signal;
     this.#deps = deps;
-    this.#storedMs = deps.nowMs();
-    this.#devices = createDevices(deps.db, owner, deps.nowMs);
+    this.#storedMs = deps.monotonicClock();
+    this.#devices = createDevices(deps.db, owner, deps.monotonicClock);
   }
 
   async run({ type, chunks }: Body): Promise<void> {
@@ -145,7 +146,7 @@ export class ImportRun {
       await this.#inTurn(async () => {
         await this.#readLines(lines.take(chunk), reader);
         // What comes slowly does not wait here for a batch to be full.
-        if (this.#deps.nowMs() - this.#storedMs > waitsAtMostMs) await this.#store();
+        if (this.#deps.monotonicClock() - this.#storedMs > waitsAtMostMs) await this.#store();
       });
     }
     await this.#inTurn(async () => {
@@ -183,16 +184,16 @@ export class ImportRun {
   }
 
   async #store(): Promise<void> {
-    this.#storedMs = this.#deps.nowMs();
+    this.#storedMs = this.#deps.monotonicClock();
     const candidates = this.#batch.take();
     if (candidates.length === 0) return;
     await this.#lookAgain();
     await this.#devices.load(candidates);
     const rows = await this.#check(candidates);
     if (rows.length === 0) return;
-    const startedMs = this.#deps.nowMs();
+    const startedMs = this.#deps.monotonicClock();
     const result = await storeImported(rows, this.#owner, this.#areNew, this.#signal, this.#deps);
-    const tookMs = this.#deps.nowMs() - startedMs;
+    const tookMs = this.#deps.monotonicClock() - startedMs;
     this.receipt.stored += result.added;
     this.receipt.repeated += result.repeated;
     for (const { row, reason } of result.rejected) this.receipt.reject(row.line, reason);
@@ -207,9 +208,9 @@ export class ImportRun {
   }
 
   async #lookAgain(): Promise<void> {
-    const nowMs = this.#deps.nowMs();
-    if (nowMs - this.#lookedMs < lookEveryMs) return;
-    this.#lookedMs = nowMs;
+    const monotonicMs = this.#deps.monotonicClock();
+    if (monotonicMs - this.#lookedMs < lookEveryMs) return;
+    this.#lookedMs = monotonicMs;
     await this.#deps.recheck();
     await this.#deps.checkRoom(this.#owner.accountId);
   }
@@ -256,10 +257,10 @@ const maxRemembered = 50_000;
 type Known = ImportDevice & { asked: Set<string> };
 
 /** Remembers the devices and senses of one import for a while: most lines are of those before them. */
-export function createDevices(db: Sql, owner: Owner, nowMs: () => number): Devices {
+export function createDevices(db: Sql, owner: Owner, monotonicClock: MonotonicClock): Devices {
   const known = new Map<string, Known | null>();
   let size = 0;
-  let sinceMs = nowMs();
+  let sinceMs = monotonicClock();
 
   async function loadDevices(uuids: Set<string>): Promise<void> {
     const unknown = [...uuids].filter((uuid) => !known.has(uuid));
@@ -288,10 +289,10 @@ export function createDevices(db: Sql, owner: Owner, nowMs: () => number): Devic
 
   return {
     async load(batch) {
-      if (size > maxRemembered || nowMs() - sinceMs > freshMs) {
+      if (size > maxRemembered || monotonicClock() - sinceMs > freshMs) {
         known.clear();
         size = 0;
-        sinceMs = nowMs();
+        sinceMs = monotonicClock();
       }
       await loadDevices(new Set(batch.map(({ uuid }) => uuid)));
       await loadSenses(batch);
@@ -361,9 +362,9 @@ export async function beginBatch(tx: Sql, longestWaitMs: number): Promise<void> 
 
 export type StoreImportDeps = Pick<ImportPorts, 'add' | 'store' | 'hold' | 'note' | 'count'> & {
   db: Database;
-  clock: () => number;
+  clock: Clock;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
 };
 
 /** What became of a batch. */
@@ -404,7 +405,7 @@ export async function storeImported(
   deps: StoreImportDeps,
 ): Promise<StoredBatch> {
   const attempt: Attempt = { areNew, holdsFirst: false };
-  const untilMs = deps.nowMs() + triesForMs;
+  const untilMs = deps.monotonicClock() + triesForMs;
   let failures = 0;
   for (;;) {
     try {
@@ -420,7 +421,7 @@ export async function storeImported(
       if (isContended(error)) attempt.holdsFirst = true;
       // Whether it was committed may be unknown: then all of it is there already.
       else attempt.areNew = false;
-      if (signal.aborted || deps.nowMs() > untilMs) throw error;
+      if (signal.aborted || deps.monotonicClock() > untilMs) throw error;
       failures += 1;
       await pause(backoffMs(failures, retryAfter), signal);
     }
@@ -503,7 +504,7 @@ export type ImportPorts = {
   check(
     row: ImportRow,
     senses: ReadonlyMap<string, Sense>,
-    arrivedTs: number,
+    arrivedTs: WallMs,
   ): Pick<Rejection, 'reason' | 'message'> | null;
   /** Throws a unique violation where a sense has a value in one of these milliseconds already. */
   add(tx: Transaction, rows: ImportRow[]): Promise<void>;
@@ -512,7 +513,7 @@ export type ImportPorts = {
   /** Keeps ingest from storing something of these devices until the transaction ends. */
   hold(tx: Sql, deviceIds: number[]): Promise<void>;
   /** Voids what processes know of the newest measurements of the rows' devices. */
-  note(tx: Sql, rows: ImportRow[], arrivedTs: number): Promise<void>;
+  note(tx: Sql, rows: ImportRow[], arrivedTs: WallMs): Promise<void>;
   /** Counts what was added for the account's quota `storedBytes`. */
   count(tx: Sql, accountId: number, rows: ImportRow[], added: number): Promise<void>;
   /** Throws where that quota is used up. */

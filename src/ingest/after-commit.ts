@@ -6,6 +6,7 @@ import type { Log } from '../log/logger.ts';
 import type { Plan } from './plan.ts';
 import { addRejection, type Changes, type MeasurementRow } from './rules/model.ts';
 import type { Written } from './write.ts';
+import type { Clock } from '../lib/clock-readings.ts';
 
 /** What is counted. */
 export type IngestObserver = {
@@ -19,7 +20,7 @@ export type TellDeps = {
   bus: Bus;
   log: Log;
   /** The time of day, ms. */
-  clock: () => number;
+  clock: Clock;
   /** Sends a device the profile that waits for its answer. */
   handOver: (device: DeviceIdentity) => Promise<void>;
   observe?: IngestObserver | undefined;

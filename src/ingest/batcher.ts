@@ -2,6 +2,7 @@ import type { Committing } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import { LastByOthers } from '../lib/fair-queue.ts';
 import { type DeviceQueue, type DeviceQueues, takeBatch, type Work } from './queues.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 export type BatcherOptions = {
   /** Transactions beside each other, at most; one more may begin behind another's commit. */
@@ -40,7 +41,7 @@ const readFactor = 4;
 
 export type BatcherDeps = {
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   /** Told of each batch that is done, and how long it took. */
   observe?: ((messages: number, seconds: number) => void) | undefined;
 };
@@ -53,7 +54,7 @@ export function createBatcher(
   options: BatcherOptions,
   queues: DeviceQueues,
   storeBatch: (batch: Batch) => Promise<void>,
-  { nowMs, observe }: BatcherDeps,
+  { monotonicClock, observe }: BatcherDeps,
 ): Batcher {
   let inFlight = 0;
   /** A batch of ticks is under way, beside the others. */
@@ -97,7 +98,7 @@ export function createBatcher(
   }
 
   function begin(works: Work[], areTicks: boolean): void {
-    const sinceMs = nowMs();
+    const sinceMs = monotonicClock();
     let messages = 0;
     for (const { queue, units } of works) {
       messages += units.length;
@@ -145,7 +146,7 @@ export function createBatcher(
       batch.behind = null;
       if (batch.committing) ahead = null;
       else queues.release(held);
-      observe?.(messages, (nowMs() - sinceMs) / 1_000);
+      observe?.(messages, (monotonicClock() - sinceMs) / 1_000);
       beginBatches();
       if (isIdle()) onIdle();
     });
@@ -171,7 +172,7 @@ export function createBatcher(
     isAlone: (accountId, quietMs) =>
       !queues.turns.othersWait(accountId) &&
       queues.waiting < options.anotherAtMessages &&
-      nowMs() - taken.than(accountId) > quietMs,
+      monotonicClock() - taken.than(accountId) > quietMs,
     drain() {
       beginBatches();
       return new Promise((resolve) => {

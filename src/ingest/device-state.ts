@@ -27,6 +27,7 @@ import {
   listDeviceStates,
   listSizes,
 } from './write.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /** How much of what was read is taken in at a stretch: `Budget`. */
 const readAtOnce = 1_000;
@@ -289,13 +290,13 @@ type CachedDevice = {
 /** All that is remembered of one account's devices. */
 export class AccountCache {
   bytes = 0;
-  readonly #clock: () => number;
+  readonly #clock: Clock;
   #lookAgainAt = 0;
   readonly #contents = new Map<number, Content>();
   readonly #ids = new Map<unknown, number>();
   readonly #kept = new Map<number, CachedDevice>();
 
-  constructor(clock: () => number) {
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 
@@ -383,7 +384,7 @@ function leastUsedFirst([, a]: [number, CachedDevice], [, b]: [number, CachedDev
 }
 
 /** The times given lately to measurements that had none: those in the future are needed still. */
-function forgetArrivals(queue: DeviceQueue, nowTs: number): boolean {
+function forgetArrivals(queue: DeviceQueue, nowTs: WallMs): boolean {
   for (const ts of queue.lastArrival?.values() ?? []) if (ts >= nowTs - 1_000) return false;
   queue.lastArrival = null;
   return true;
@@ -413,12 +414,12 @@ const plainDeviceBytes = 4_096;
  */
 export class ContextCache {
   readonly #maxBytes: number;
-  readonly #clock: () => number;
+  readonly #clock: Clock;
   readonly #holdings = new Map<number, AccountCache>();
   #bytes = 0;
   #uses = 0;
 
-  constructor(maxBytes: number, clock: () => number) {
+  constructor(maxBytes: number, clock: Clock) {
     this.#maxBytes = maxBytes;
     this.#clock = clock;
   }

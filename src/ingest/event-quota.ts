@@ -5,6 +5,7 @@ import type { Plan } from './plan.ts';
 import { areTicks, type Work } from './queues.ts';
 import type { Message } from './rules/model.ts';
 import type { Written } from './write.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 export type EventCounts = {
   measurements: number;
@@ -52,7 +53,7 @@ export const noneLeftOut: LeftOut = {
 /** Holds plans to the quota. What is left out of one are rows only: moves, push and SMS stay. */
 export function createEventQuota(
   quota: EventQuotaOptions,
-  { nowMs, newUuid }: { nowMs: () => number; newUuid: () => string },
+  { monotonicClock, newUuid }: { monotonicClock: MonotonicClock; newUuid: () => string },
 ) {
   const toldMs = new LRUCache<number, number>({ max: mostRemembered });
   const underWay = createUnderWay();
@@ -66,7 +67,7 @@ export function createEventQuota(
     const counts = new Map<number, number>();
     for (const { deviceId } of events) counts.set(deviceId, (counts.get(deviceId) ?? 0) + 1);
     const isDue = (deviceId: number) =>
-      (toldMs.get(deviceId) ?? -Infinity) + tellEveryMs <= nowMs();
+      (toldMs.get(deviceId) ?? -Infinity) + tellEveryMs <= monotonicClock();
     // A device is told of what its own messages led to.
     const due = work.filter(({ queue, units }) => {
       const { deviceId } = queue.device;
@@ -83,7 +84,7 @@ export function createEventQuota(
   /** What follows of a message that was cut is planned on top of what is being committed. */
   function committing({ recorded, told }: LeftOut): void {
     for (const [message, count] of recorded) message.recorded += count;
-    for (const deviceId of told) toldMs.set(deviceId, nowMs());
+    for (const deviceId of told) toldMs.set(deviceId, monotonicClock());
   }
 
   /** It was not committed, and is planned again. `wasCommitting`: `committing` was told of it. */

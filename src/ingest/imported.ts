@@ -4,6 +4,7 @@ import { aheadMs, clockAfterImport, ofDevice, type SenseClock } from './rules/se
 import type { MeasurementRow } from './rules/model.ts';
 import { type FindNewest, saveClocks } from './save-states.ts';
 import { claimStates } from './write.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Keeps the rows of devices for a transaction until it ends: nothing of them is evaluated meanwhile. */
 export async function holdDevices(tx: Sql, deviceIds: number[]): Promise<void> {
@@ -27,7 +28,7 @@ export async function holdDevices(tx: Sql, deviceIds: number[]): Promise<void> {
 export async function noteImported(
   tx: Sql,
   rows: readonly MeasurementRow[],
-  arrivedTs: number,
+  arrivedTs: WallMs,
   findNewest: FindNewest,
 ): Promise<void> {
   const deviceIds = [...new Set(rows.map(({ deviceId }) => deviceId))];
@@ -48,7 +49,7 @@ type Extent = {
 async function saveClocksOf(
   tx: Sql,
   rows: readonly MeasurementRow[],
-  arrivedTs: number,
+  arrivedTs: WallMs,
   { deviceIds, findNewest }: { deviceIds: number[]; findNewest: FindNewest },
 ): Promise<void> {
   const stored = await listClocks(tx, deviceIds);
@@ -76,7 +77,7 @@ async function saveClocksOf(
 
 const nameOf = ({ deviceId, sId }: { deviceId: number; sId: string }) => `${deviceId} ${sId}`;
 
-function extentsOf(rows: readonly MeasurementRow[], arrivedTs: number): Extent[] {
+function extentsOf(rows: readonly MeasurementRow[], arrivedTs: WallMs): Extent[] {
   const extents = new Map<string, Extent>();
   for (const { deviceId, sId, ts } of rows) {
     const name = nameOf({ deviceId, sId });

@@ -7,6 +7,7 @@ import { ContextCache, createContextLoader, type ListWaitingSenses } from './dev
 import { createEventQuota, type EventQuotaOptions } from './event-quota.ts';
 import { retryBounds, type RetryBounds, storeBatch, type StoreDeps } from './retry.ts';
 import type { FindNewest } from './save-states.ts';
+import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 
 /*
  * The way of a message, from the socket to its acknowledgement. Each step is the function of that name.
@@ -58,9 +59,9 @@ export type IngestDeps = Pick<
   listWaitingSenses?: ListWaitingSenses | undefined;
   eventQuota?: EventQuotaOptions | undefined;
   /** The time of day, ms. */
-  clock: () => number;
+  clock: Clock;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   newUuid: () => string;
   /** 0 to 1: spreads retries. */
   random: () => number;
@@ -103,9 +104,9 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const remembered = new ContextCache(options.maxRememberedBytes, deps.clock);
   const stopping = new AbortController();
   const failing = { lastMs: -Infinity, state: '' };
-  const isFailing = () => deps.nowMs() - failing.lastMs <= failingMs;
+  const isFailing = () => deps.monotonicClock() - failing.lastMs <= failingMs;
   /** When a transaction was committed last, or the first of those that wait arrived. */
-  const progress = { lastMs: deps.nowMs() };
+  const progress = { lastMs: deps.monotonicClock() };
   const storeDeps: StoreDeps = {
     ...deps,
     queues,
@@ -121,7 +122,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     progress,
   };
   const batcher = createBatcher(options, queues, (batch) => storeBatch(batch, storeDeps), {
-    nowMs: deps.nowMs,
+    monotonicClock: deps.monotonicClock,
     observe: deps.observe?.batch,
   });
 
@@ -139,7 +140,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     const queue = queues.queueOf(device);
     queue.device = device;
     unit.content = stamp(uplink, queue);
-    if (depth() === 0) progress.lastMs = deps.nowMs();
+    if (depth() === 0) progress.lastMs = deps.monotonicClock();
     queues.add(queue, unit);
     batcher.wake();
   }
@@ -168,7 +169,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     isAlone: batcher.isAlone,
     isStoring: () => !isFailing(),
     failure: () => (isFailing() ? failing.state : null),
-    stalledMs: () => (depth() === 0 ? 0 : deps.nowMs() - progress.lastMs),
+    stalledMs: () => (depth() === 0 ? 0 : deps.monotonicClock() - progress.lastMs),
     depth,
     forgetStamps: () => queues.forgetStamps(),
     forget: () => remembered.shrink(),

@@ -15,6 +15,7 @@ import {
   type Unit,
   unreadCost,
 } from './rules/model.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** One transaction, computed and not yet written. */
 export type Plan = {
@@ -178,7 +179,7 @@ type AppliedUnits = {
   done: number;
   divided: [Unit, Unit] | null;
   /** Of the last one that was looked at. */
-  arrivedTs: number;
+  arrivedTs: WallMs;
   hasTick: boolean;
 };
 

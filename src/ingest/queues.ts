@@ -15,6 +15,7 @@ import {
   type Unit,
   unreadCost,
 } from './rules/model.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** What a batch costs, about (`Budget`). */
 const defaultCost = 5_000;
@@ -202,7 +203,7 @@ const longestLeadMs = 60_000;
  * Two values of one sense in the same millisecond would be taken for one delivered twice, so the later one is
  * moved on by a millisecond. What was given by a clock that has been set back since moves nothing on.
  */
-function stampArrivals(items: Sent[], arrivedTs: number, queue: Stamping): Sent[] {
+function stampArrivals(items: Sent[], arrivedTs: WallMs, queue: Stamping): Sent[] {
   if (items.every(({ value }) => value.ts !== undefined)) return items;
   queue.lastArrival ??= new Map();
   const last = queue.lastArrival;

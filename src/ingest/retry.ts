@@ -8,6 +8,7 @@ import { commitBatch, type CommitDeps } from './commit.ts';
 import { type Plan, split, toRejection } from './plan.ts';
 import { type DeviceQueue, dropWithdrawn, type Work } from './queues.ts';
 import { MillisecondFull, rejectBeyondMillisecond, StaleContext } from './write.ts';
+import type { MonotonicClock, MonotonicMs } from '../lib/clock-readings.ts';
 
 /**
  * Stores a batch by as many transactions as it takes (`commitBatch`): one, where nothing is wrong. When this
@@ -43,7 +44,7 @@ async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
     works = withoutGivenUp(withoutWithdrawn(works), storing);
     if (works.length === 0) return rest;
     // Of this attempt: others may meet a redelivery meanwhile.
-    const areNew = deps.nowMs() >= deps.redeliveries.untilMs;
+    const areNew = deps.monotonicClock() >= deps.redeliveries.untilMs;
     const onCommitSent = (plan: Plan, committing: Committing) => {
       if (plan.postponed.length > 0) {
         works = plan.works;
@@ -58,7 +59,7 @@ async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
       await commitBatch(works, { areNew, behind, onCommitSent }, deps);
       attempts.failures = 0;
       deps.failing.lastMs = -Infinity;
-      deps.progress.lastMs = deps.nowMs();
+      deps.progress.lastMs = deps.monotonicClock();
       return rest;
     } catch (error) {
       await batch?.behind?.done;
@@ -203,7 +204,7 @@ export async function recover(
   const isRedelivery = areNew && kindOf(error) === 'unique';
   const isAgainRight = isVoid || isRedelivery || isTransient(error);
   if (isTransient(error)) {
-    deps.failing.lastMs = deps.nowMs();
+    deps.failing.lastMs = deps.monotonicClock();
     // What the database said is behind the words that others are told.
     deps.failing.state = stateOf(error instanceof DomainError ? error.cause : error);
   }
@@ -212,7 +213,7 @@ export async function recover(
   // Whether the transaction committed may be unknown: what is remembered must be read again.
   forgetContexts(works);
   if (isRedelivery) {
-    noteRedelivery(deps.redeliveries, deps.nowMs());
+    noteRedelivery(deps.redeliveries, deps.monotonicClock());
     return again(works);
   }
   if (isAgainRight) return waitAndRetry(works, error, storing);
@@ -296,7 +297,7 @@ export const retryBounds: RetryBounds = { attempts: 100, forMs: 30_000 };
 
 export type AttemptDeps = {
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   /** 0 to 1: spreads retries. */
   random: () => number;
   retry: RetryBounds;
@@ -310,31 +311,31 @@ const delays = { firstMs: 40, maxMs: 1_000 };
 export type Attempts = {
   /** Those in a row that stored nothing. */
   failures: number;
-  /** When the first of them failed, ms of `AttemptDeps.nowMs`. */
+  /** When the first of them failed, ms of `AttemptDeps.monotonicClock`. */
   sinceMs: number;
 };
 
 /** Another one stored nothing. Says whether there may be a next one. */
 export function mayFollow(
   attempts: Attempts,
-  { nowMs, retry }: Pick<AttemptDeps, 'nowMs' | 'retry'>,
+  { monotonicClock, retry }: Pick<AttemptDeps, 'monotonicClock' | 'retry'>,
 ): boolean {
-  if (attempts.failures === 0) attempts.sinceMs = nowMs();
+  if (attempts.failures === 0) attempts.sinceMs = monotonicClock();
   attempts.failures += 1;
-  return attempts.failures < retry.attempts && nowMs() - attempts.sinceMs < retry.forMs;
+  return attempts.failures < retry.attempts && monotonicClock() - attempts.sinceMs < retry.forMs;
 }
 
 /** Waits before the next one: longer each time, a second at most, and no longer than it may be tried. */
 export async function pauseBeforeNext(
   { failures, sinceMs }: Attempts,
-  { nowMs, random, retry, stopping }: AttemptDeps,
+  { monotonicClock, random, retry, stopping }: AttemptDeps,
 ): Promise<void> {
   const delayMs = backoffMs(failures, delays) * (0.5 + random() / 2);
-  await pause(Math.min(delayMs, sinceMs + retry.forMs - nowMs()), stopping);
+  await pause(Math.min(delayMs, sinceMs + retry.forMs - monotonicClock()), stopping);
 }
 
 /**
- * Until when batches may hold what is stored already, or another value in its millisecond; ms of `AttemptDeps.nowMs`.
+ * Until when batches may hold what is stored already, or another value in its millisecond; ms of `AttemptDeps.monotonicClock`.
  * Redeliveries are rare, and cluster: after reconnects, and where clocks stand still. So batches are written
  * as if there were none; after a unique violation, with ON CONFLICT for ten seconds.
  */
@@ -343,8 +344,8 @@ export type Redeliveries = { untilMs: number };
 const expectedForMs = 10_000;
 
 /** A batch held such a thing. */
-export function noteRedelivery(redeliveries: Redeliveries, nowMs: number): void {
-  redeliveries.untilMs = nowMs + expectedForMs;
+export function noteRedelivery(redeliveries: Redeliveries, monotonicMs: MonotonicMs): void {
+  redeliveries.untilMs = monotonicMs + expectedForMs;
 }
 
 export type StoreDeps = CommitDeps &

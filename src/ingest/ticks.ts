@@ -3,13 +3,14 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { pause } from '../lib/wait.ts';
 import type { Log } from '../log/logger.ts';
+import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
 export type TicksDeps = {
   db: Sql;
   /** The service's time, ms. */
-  clock: () => number;
+  clock: Clock;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   tick(device: DeviceIdentity, delivery: Delivery): void;
   /** Whether the device's tick is this process's, as messages of the device come here or nowhere. */
   isHere(device: DueDevice): boolean;
@@ -147,7 +148,7 @@ export type TickObserver = {
 
 export type TickFeedDeps = {
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   tick(device: DeviceIdentity, delivery: Delivery): void;
   observe?: Pick<TickObserver, 'done'> | undefined;
 };
@@ -166,7 +167,7 @@ export type TickFeed = {
 
 export function createTickFeed(
   { maxUnderWay, perSecond, portionMs, atOnce }: TickPace,
-  { nowMs, tick, observe }: TickFeedDeps,
+  { monotonicClock, tick, observe }: TickFeedDeps,
   putOff: (device: DueDevice, error: unknown) => Promise<void>,
 ): TickFeed {
   let waiting: DueDevice[] = [];
@@ -177,7 +178,7 @@ export function createTickFeed(
   let ended = new Set<number>();
   let underWay = 0;
   let credit = maxUnderWay;
-  let creditMs = nowMs();
+  let creditMs = monotonicClock();
   let timer: NodeJS.Timeout | undefined;
   let onLow = () => {};
   let isStopped = false;
@@ -186,7 +187,7 @@ export function createTickFeed(
   const isLow = () => isStopped || left() < atOnce / 4;
 
   function earn(): void {
-    const now = nowMs();
+    const now = monotonicClock();
     credit = Math.min(maxUnderWay, credit + ((now - creditMs) * perSecond) / 1_000);
     creditMs = now;
   }
@@ -352,7 +353,7 @@ export async function listDueOfEach(
 }
 
 /** A tick could not be stored: it is tried again in a minute, then two, up to an hour. */
-export async function putOffTick(db: Sql, deviceId: number, nowTs: number): Promise<void> {
+export async function putOffTick(db: Sql, deviceId: number, nowTs: WallMs): Promise<void> {
   await db.query(
     `update device_due
         set failures = least(failures + 1, 10),

@@ -22,6 +22,7 @@ import {
   type Unit,
 } from './rules/model.ts';
 import { saveClocks, saveRuntimes, saveStates, type StoredClocks } from './save-states.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** What other features write inside the transaction of a batch. */
 export type Writers = {
@@ -374,7 +375,7 @@ async function putDue(tx: Sql, rows: DueRow[]): Promise<void> {
  * As `claimStates`, of devices that time comes to: of those that are still due, and that no other transaction
  * has. Gives them; whoever has the others brings them what is due, or leaves it to the next look.
  */
-export async function claimDue(tx: Sql, deviceIds: number[], nowTs: number): Promise<number[]> {
+export async function claimDue(tx: Sql, deviceIds: number[], nowTs: WallMs): Promise<number[]> {
   const { rows } = await tx.query<{ device_id: number }>({
     name: 'ingest-claim-due',
     text: `

@@ -1,3 +1,5 @@
+import type { MonotonicMs } from './clock-readings.ts';
+
 /** More new ones do not go before the others at once: who comes under a new key each time is always new. */
 const freshInARow = 4;
 
@@ -123,12 +125,12 @@ export class LastByOthers {
   #atMs = -Infinity;
   #othersAtMs = -Infinity;
 
-  note(who: number, nowMs: number): void {
+  note(who: number, monotonicMs: MonotonicMs): void {
     if (who !== this.#newest) {
       this.#othersAtMs = this.#atMs;
       this.#newest = who;
     }
-    this.#atMs = nowMs;
+    this.#atMs = monotonicMs;
   }
 
   /** When somebody other than this one last did; `-Infinity`: never. */

@@ -1,10 +1,11 @@
 import type { Sql } from '../db/sql.ts';
 import { type Listening, unnoticedGapMs } from '../engine/last-seen.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 export type ListeningOptions = {
   db: Sql;
   /** The service's time, ms. */
-  clock: () => number;
+  clock: Clock;
   /** The connector that stands for this one among those that share their devices; null: it is not configured. */
   leaderOf(connectorId: number): number | null;
   /** It could not be written or read; said once until it can. */
@@ -117,9 +118,9 @@ export type HeardConnectors = {
   readonly sinceTs: number;
   note(rows: HeardRow[]): void;
   /** A connector that never reported has one gap, without a beginning. */
-  of(connectorId: number, nowTs: number): Listening;
+  of(connectorId: number, nowTs: WallMs): Listening;
   /** Whether it is known by now if the connector listened then: it reported later, or has been silent for too long. */
-  isKnownAt(connectorId: number, ts: number, nowTs: number): boolean;
+  isKnownAt(connectorId: number, ts: number, nowTs: WallMs): boolean;
 };
 
 /** `keptMs`: gaps that ended earlier are forgotten. `silentMs`: a connector that is silent for longer does not listen. */
@@ -243,7 +244,7 @@ export async function listHeard(
 }
 
 /** Forgets gaps that no purpose can ask about any more. A chore of the upkeep. */
-export async function forgetGaps(db: Sql, nowTs: number): Promise<void> {
+export async function forgetGaps(db: Sql, nowTs: WallMs): Promise<void> {
   await db.query('delete from listening_gap where to_at < ms_to_timestamp($1)', [
     nowTs - keptDays * 86_400_000,
   ]);
@@ -256,7 +257,7 @@ export async function forgetGaps(db: Sql, nowTs: number): Promise<void> {
 export async function findListening(
   db: Sql,
   deviceId: number,
-  { sinceTs, nowTs }: { sinceTs: number; nowTs: number },
+  { sinceTs, nowTs }: { sinceTs: number; nowTs: WallMs },
   leaderOf: (connectorId: number) => number | null,
 ): Promise<Listening | undefined> {
   const { rows } = await db.query<{ connector_id: number }>(

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bus, LiveDevice } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { WakeableRest } from '../lib/wait.ts';
 import { type StreamPosition, writePosition } from '../streams/position.ts';
 import { invalidLastEventId, type OpenSource } from '../streams/schema.ts';
@@ -283,36 +283,36 @@ export class Board {
 
   async #serve(group: Group, values: Value[], heardMs: number): Promise<void> {
     const { takeTurn, monotonicClock } = this.#options;
-    const nowMs = monotonicClock();
-    let next = group.throttle?.takeDue(nowMs, valuesPerTurn) ?? [];
+    const monotonicMs = monotonicClock();
+    let next = group.throttle?.takeDue(monotonicMs, valuesPerTurn) ?? [];
     do {
       if (next.length > 0) await this.#give(group, next, heardMs);
-      next = group.throttle?.takeDue(nowMs, valuesPerTurn) ?? [];
+      next = group.throttle?.takeDue(monotonicMs, valuesPerTurn) ?? [];
     } while (next.length > 0);
     if (values.length === 0) return;
     await takeTurn();
-    const chosen = group.choose(values, nowMs);
+    const chosen = group.choose(values, monotonicMs);
     if (chosen.length > 0) await this.#give(group, chosen, heardMs);
   }
 
   async #give(group: Group, values: Value[], heardMs: number): Promise<void> {
     await this.#options.takeTurn();
-    const nowMs = this.#options.monotonicClock();
-    for (const piece of group.write(values, heardMs, nowMs))
-      for (const member of group.members) member.give(piece, nowMs);
+    const monotonicMs = this.#options.monotonicClock();
+    for (const piece of group.write(values, heardMs, monotonicMs))
+      for (const member of group.members) member.give(piece, monotonicMs);
   }
 
   /** Twice in `heartbeatMs`, to streams that were sent nothing since. */
   async #beat(): Promise<void> {
     const everyMs = this.#options.heartbeatMs / 2;
-    const nowMs = this.#options.monotonicClock();
-    if (nowMs - this.#beatMs < everyMs) return;
-    this.#beatMs = nowMs;
+    const monotonicMs = this.#options.monotonicClock();
+    if (monotonicMs - this.#beatMs < everyMs) return;
+    this.#beatMs = monotonicMs;
     await this.#options.takeTurn();
     for (const group of this.#groups.values()) {
-      const piece = { bytes: Buffer.from(stillHere), position: group.position(nowMs) };
+      const piece = { bytes: Buffer.from(stillHere), position: group.position(monotonicMs) };
       for (const member of group.members)
-        if (nowMs - member.givenMs >= everyMs) member.give(piece, nowMs);
+        if (monotonicMs - member.givenMs >= everyMs) member.give(piece, monotonicMs);
     }
   }
 

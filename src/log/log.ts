@@ -45,7 +45,7 @@ export type LogOptions = {
   connectorId?: number | undefined;
   destination?: DestinationStream;
   /** Time that never jumps, in milliseconds; the machine's where it is absent. */
-  nowMs?: () => number;
+  monotonicClock?: () => number;
 };
 
 /**
@@ -56,7 +56,7 @@ export type LogOptions = {
  */
 export function createLog(options: LogOptions): ServiceLog {
   // oxlint-disable-next-line no-restricted-globals -- how many lines a second are written
-  const { level, isTerminal, role, connectorId, nowMs = () => performance.now() } = options;
+  const { level, isTerminal, role, connectorId, monotonicClock = () => performance.now() } = options;
   const { destination: to } = options;
   const destination = isTerminal ? prettyLines(to) : (to ?? pino.destination(1));
   const lines = pino(
@@ -72,7 +72,7 @@ export function createLog(options: LogOptions): ServiceLog {
     { write: (line) => destination.write(showMarks(hidePrivate(shorten(line)))) },
   );
   const ofProcess = { role, ...(connectorId === undefined ? {} : { connectorId }) };
-  const mayWrite = limitLines(nowMs, (of, omitted) =>
+  const mayWrite = limitLines(monotonicClock, (of, omitted) =>
     lines.warn(
       { event: 'log.lines-omitted', of, omitted, component: 'service', ...ofProcess },
       'Lines of one event came faster than they are written, and were left out.',
@@ -108,13 +108,13 @@ function loggerOf(
 
 /** A bucket of lines for each event; `tellOmitted` is told of those that found it empty, a while later. */
 function limitLines(
-  nowMs: () => number,
+  monotonicClock: () => number,
   tellOmitted: (event: LogEvent, omitted: number) => void,
 ): MayWrite {
   const buckets = new Map<LogEvent, { lines: number; atMs: number; omitted: number }>();
   return (event) => {
     if (ownLimit.has(event)) return true;
-    const atMs = nowMs();
+    const atMs = monotonicClock();
     let bucket = buckets.get(event);
     if (!bucket) buckets.set(event, (bucket = { lines: linesAtOnce, atMs, omitted: 0 }));
     const refilled = bucket.lines + ((atMs - bucket.atMs) * linesPerSecond) / 1_000;

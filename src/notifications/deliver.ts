@@ -22,6 +22,7 @@ import { hasPushToken, removePushToken } from './routes.ts';
 import { countSegments, describeTime, maxSegments, wordsOf } from './text.ts';
 import { type HookLinks, hookPayload } from './webhook-docs.ts';
 import type { Words } from './words.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 export type AttemptState = 'sent' | 'logged' | 'failed' | 'retried';
 
@@ -31,7 +32,7 @@ export type DeliveryDeps = SendDeps & {
   isAllowedNumber: NumberRule;
   maxAttempts: number;
   undelivered: UndeliveredLog;
-  clock: () => number;
+  clock: Clock;
   /** Told how each attempt ended, for whoever counts. */
   onOutcome?: ((outcome: { kind: MessageChannel; state: AttemptState }) => void) | undefined;
 };
@@ -44,14 +45,14 @@ export type DeliveryDeps = SendDeps & {
 export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
   const { db, alarms, maxAttempts, undelivered, clock, onOutcome } = deps;
   const { kind } = turn;
-  const settle = async (outcome: Omit<TurnOutcome, 'nowMs' | 'via'>, via: string) => {
+  const settle = async (outcome: Omit<TurnOutcome, 'nowTs' | 'via'>, via: string) => {
     await db.transaction(async (tx) => {
       const alarmIds = await listAlarmIds(tx, turn);
       if (alarmIds.length > 0) await alarms.lockAlarms(tx, alarmIds);
-      const nowMs = clock();
-      const settled = await settleTurn(tx, turn, { ...outcome, via, nowMs });
+      const nowTs = clock();
+      const settled = await settleTurn(tx, turn, { ...outcome, via, nowTs });
       if (outcome.state !== 'queued')
-        for (const one of settled) await endAnnouncement(tx, one, { alarms, nowTs: nowMs });
+        for (const one of settled) await endAnnouncement(tx, one, { alarms, nowTs });
     });
     if (outcome.state !== 'queued' && turn.alarmId !== null) alarms.onChanged(turn.accountId);
     onOutcome?.({ kind, state: outcome.state === 'queued' ? 'retried' : outcome.state });
@@ -214,7 +215,7 @@ async function sendMail(
   await email.send({ id, recipient, ...text, unsubscribeUrl, unsubscribe });
 }
 
-type GatherDeps = { db: Sql; alarms: AlarmPort; clock: () => number };
+type GatherDeps = { db: Sql; alarms: AlarmPort; clock: Clock };
 type Gathered = { title: string; alarmId: number | null };
 
 /**
@@ -247,7 +248,7 @@ function asSms({ title, body }: Pick<Turn, 'title' | 'body'>): string {
 }
 
 /** Also those that an attempt before has gathered. */
-async function gatherOthers(db: Sql, turn: Turn, nowMs: number): Promise<Gathered[]> {
+async function gatherOthers(db: Sql, turn: Turn, nowTs: WallMs): Promise<Gathered[]> {
   const { id, contactId, accountId, kind, recipient } = turn;
   const { rows } = await db.query<Gathered>(
     `with gathered as (
@@ -267,7 +268,7 @@ async function gatherOthers(db: Sql, turn: Turn, nowMs: number): Promise<Gathere
        returning n.id, n.title, n.alarm_id
      )
      select title, alarm_id as "alarmId" from gathered order by id desc`,
-    [id, contactId, accountId, kind, recipient, nowMs],
+    [id, contactId, accountId, kind, recipient, nowTs],
   );
   return rows;
 }
@@ -285,16 +286,16 @@ function textOf(open: Gathered[], over: number, words: Words): Pick<Turn, 'title
 }
 
 /** What was queued goes out all the same: it says what was done about its alarm since. */
-function sayMeanwhile(turn: Turn, state: AlarmNow, nowMs: number): Turn {
+function sayMeanwhile(turn: Turn, state: AlarmNow, nowTs: WallMs): Turn {
   const words = wordsOf(turn.language);
-  const when = (ts: number) => describeTime(ts, nowMs, turn.timeZone, words);
+  const when = (ts: number) => describeTime(ts, nowTs, turn.timeZone, words);
   const { closedTs, acknowledgedTs, snoozedUntilTs } = state;
   const said =
     closedTs !== null
       ? words.overSince(when(closedTs))
       : acknowledgedTs !== null
         ? words.acknowledgedAt(when(acknowledgedTs))
-        : snoozedUntilTs !== null && snoozedUntilTs > nowMs
+        : snoozedUntilTs !== null && snoozedUntilTs > nowTs
           ? words.snoozedUntil(when(snoozedUntilTs))
           : null;
   return said === null ? turn : { ...turn, body: `${turn.body}\n${said}` };
@@ -302,7 +303,7 @@ function sayMeanwhile(turn: Turn, state: AlarmNow, nowMs: number): Turn {
 
 export type DispatcherOptions = {
   db: Sql;
-  clock: () => number;
+  clock: Clock;
   /** Makes one attempt and writes down how it ended. */
   deliver: (turn: Turn) => Promise<void>;
   /** Deliveries of each lane under way at once in this process, of one account, and to one host of webhooks. */
@@ -363,7 +364,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
       const free = freePlaces();
       if (Object.values(free).every((n) => n <= 0)) return;
       const turns = [...underWay].map(({ turn }) => turn);
-      const query = { nowMs: clock(), places: free, perAccount, perHost, underWay: turns, leaseMs };
+      const query = { nowTs: clock(), places: free, perAccount, perHost, underWay: turns, leaseMs };
       for (const turn of await takeTurns(db, query)) begin(turn);
       lastLookTs = clock();
     } while (again && !closed);

@@ -38,6 +38,7 @@ import {
 } from './recipients.ts';
 import { forgetCounts, forgetOutcomes } from './routes.ts';
 import type { MessageQuotas, NotificationSettings } from './settings.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 export type Notifications = {
   /** Writes messages within the transaction of their event. */
@@ -67,9 +68,9 @@ export type NotificationsOptions = {
   /** What messages need of the alarms that they are about. */
   alarms: AlarmPort;
   log: NotificationLog;
-  clock: () => number;
+  clock: Clock;
   /** The time by which messages may be forgotten and given up, ms; null: not now. Absent: `clock`. */
-  believedTs?: () => number | null;
+  believedTs?: () => WallMs | null;
   /** Stand in for those that the configuration names. */
   drivers?: Drivers;
   /** Told how each attempt ended, for whoever counts. */
@@ -146,11 +147,11 @@ export async function startNotifications(options: NotificationsOptions): Promise
   }, tendIntervalMs);
   return {
     enqueue: (tx, notifications) =>
-      enqueueNotifications(tx, notifications, { ...rules, nowMs: clock() }),
-    tell: (tx, asks) => tell(tx, asks, { ...rules, ownChannels, nowMs: clock() }),
+      enqueueNotifications(tx, notifications, { ...rules, nowTs: clock() }),
+    tell: (tx, asks) => tell(tx, asks, { ...rules, ownChannels, nowTs: clock() }),
     lastLookTs: delivering.lastLookTs,
     dropPlanned,
-    tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf, nowMs: clock() }),
+    tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf, nowTs: clock() }),
     close: async () => {
       clearInterval(timer);
       await Promise.all([worker.close(), delivering.close()]);
@@ -201,9 +202,9 @@ export type DeliverySideDeps = {
   /** The longest that a push or an SMS may take. */
   timeoutMs: number;
   log: NotificationLog;
-  clock: () => number;
+  clock: Clock;
   /** The time by which things may be forgotten and given up, ms; null: not now, the clock is in doubt. */
-  believedTs: () => number | null;
+  believedTs: () => WallMs | null;
   onOutcome?: DeliveryDeps['onOutcome'];
   /** The channels of this process beside those of contacts. */
   channels: string[];
@@ -260,7 +261,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     );
   const process = randomUUID();
   const channels = [...deps.channels, ...(email ? ['email'] : []), 'webhook'];
-  const tell = () => tellChannels(db, process, { channels, nowMs: clock() });
+  const tell = () => tellChannels(db, process, { channels, nowTs: clock() });
   await tell();
   const turns = startDispatcher({
     db,
@@ -287,7 +288,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
       await tell();
       const nowTs = believedTs();
       // In doubt nothing has waited too long; what is for a contact that is gone is given up all the same.
-      await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowMs: clock() });
+      await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowTs: clock() });
       if (nowTs !== null) await forgetTurns(db, nowTs - dayMs);
     },
     async close() {
@@ -330,15 +331,15 @@ function inTurn(db: Database, most: number): Database {
 async function giveUp(
   db: Database,
   alarms: AlarmPort,
-  { beforeMs, nowMs }: { beforeMs: number; nowMs: number },
+  { beforeMs, nowTs }: { beforeMs: number; nowTs: WallMs },
 ): Promise<void> {
-  const ended = await giveUpOld(db, beforeMs, nowMs);
+  const ended = await giveUpOld(db, beforeMs, nowTs);
   for (const one of ended) {
     const { alarmId } = one;
     if (alarmId === null) continue;
     await db.transaction(async (tx) => {
       await alarms.lockAlarms(tx, [alarmId]);
-      await endAnnouncement(tx, one, { alarms, nowTs: nowMs });
+      await endAnnouncement(tx, one, { alarms, nowTs });
     });
   }
 }

@@ -5,6 +5,7 @@ import type { Sql } from '../db/sql.ts';
 import { pause } from '../lib/wait.ts';
 import type { NotificationLog } from './log.ts';
 import { dueChannel } from './recipients.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** The task of a job that an older program has made for one push or SMS. */
 export const deliverTask = 'deliver-notification';
@@ -16,7 +17,7 @@ const maxRuns = 100;
  * Gives the message of an older program's job its place among those that take turns. Nothing else delivers it:
  * who holds its job has it, and without a job it has a turn.
  */
-export async function takeOver(sql: Sql, notificationId: number, nowMs: number): Promise<void> {
+export async function takeOver(sql: Sql, notificationId: number, nowTs: WallMs): Promise<void> {
   await sql.query(
     `with taken as (
        update notification set due_at = ms_to_timestamp($2)
@@ -24,7 +25,7 @@ export async function takeOver(sql: Sql, notificationId: number, nowMs: number):
        returning id
      )
      select pg_notify($3, '') from taken`,
-    [notificationId, nowMs, dueChannel],
+    [notificationId, nowTs, dueChannel],
   );
 }
 

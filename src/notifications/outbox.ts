@@ -9,9 +9,10 @@ import {
   type Turn,
 } from './recipients.ts';
 import type { MessageQuotas } from './settings.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type DueQuery = {
-  nowMs: number;
+  nowTs: WallMs;
   /** How many of each lane at most. */
   places: Record<Lane, number>;
   perAccount: number;
@@ -105,7 +106,7 @@ const hostOf = `case when c.kind = 'webhook' then substring(c.address_normal fro
  */
 export async function takeTurns(
   sql: Sql,
-  { nowMs, places, perAccount, perHost, underWay, leaseMs }: DueQuery,
+  { nowTs, places, perAccount, perHost, underWay, leaseMs }: DueQuery,
 ): Promise<Turn[]> {
   const { rows } = await sql.query<Taken>({
     name: 'outbox-take-turns',
@@ -209,7 +210,7 @@ export async function takeTurns(
         left join begun n on n.id = t.notification_id
         left join device d on d.id = n.device_id`,
     values: [
-      nowMs,
+      nowTs,
       perAccount,
       underWay.map(({ accountId }) => accountId),
       leaseMs,
@@ -245,7 +246,7 @@ async function freeTurn(sql: Sql, turn: RecipientKey): Promise<void> {
 export async function endAnnouncement(
   tx: Sql,
   { alarmId, announcement }: GivenUp,
-  { alarms, nowTs }: { alarms: AlarmPort; nowTs: number },
+  { alarms, nowTs }: { alarms: AlarmPort; nowTs: WallMs },
 ): Promise<void> {
   if (alarmId === null || announcement === null) return;
   const { rows } = await tx.query<{ waiting: number; told: number; all: number }>(
@@ -347,7 +348,7 @@ export async function putOffPlanned(
 }
 
 /** Queues what was planned for now. Its day is that on which it is due. */
-export async function queuePlanned(sql: Sql, nowMs: number): Promise<void> {
+export async function queuePlanned(sql: Sql, nowTs: WallMs): Promise<void> {
   await sql.query(
     `with due as (
        select id from notification
@@ -360,7 +361,7 @@ export async function queuePlanned(sql: Sql, nowMs: number): Promise<void> {
        returning n.id
      )
      select pg_notify($2, '') from queued limit 1`,
-    [nowMs, dueChannel],
+    [nowTs, dueChannel],
   );
 }
 
@@ -368,7 +369,7 @@ export async function queuePlanned(sql: Sql, nowMs: number): Promise<void> {
 export type GivenUp = { alarmId: number | null; announcement: number | null };
 
 /** Gives up what waited too long for its turn, and what is for a contact that is gone. */
-export async function giveUpOld(sql: Sql, beforeMs: number, nowMs: number): Promise<GivenUp[]> {
+export async function giveUpOld(sql: Sql, beforeMs: number, nowTs: WallMs): Promise<GivenUp[]> {
   const { rows } = await sql.query<GivenUp & CountedMessage>(
     `update notification n
         set state = 'failed', changed_at = ms_to_timestamp($2),
@@ -380,7 +381,7 @@ export async function giveUpOld(sql: Sql, beforeMs: number, nowMs: number): Prom
                  and not exists (select from contact c where c.id = n.contact_id)))
      returning alarm_id as "alarmId", announcement, account_id as "accountId", kind, recipient,
                counted_on::text as "countedOn"`,
-    [beforeMs, nowMs],
+    [beforeMs, nowTs],
   );
   await giveBack(sql, rows);
   return rows.map(({ alarmId, announcement }) => ({ alarmId, announcement }));
@@ -391,7 +392,7 @@ export type TurnOutcome = {
   reason: Reason | null;
   error: string | null;
   via: string;
-  nowMs: number;
+  nowTs: WallMs;
   /** When it is tried again, where it is. */
   dueMs: number;
   /** So long the recipient asked to be left alone. */
@@ -423,14 +424,14 @@ export async function listAlarmIds(tx: Sql, { id, alarmId }: Turn): Promise<numb
  * failed for good no longer counts for the limits of its day. Gives the announcements that it was about.
  */
 export async function settleTurn(tx: Sql, turn: Turn, outcome: TurnOutcome): Promise<GivenUp[]> {
-  const { state, reason, error, via, nowMs, dueMs } = outcome;
+  const { state, reason, error, via, nowTs, dueMs } = outcome;
   const { rows } = await tx.query<GivenUp & { countedOn: string | null }>(
     `update notification
         set state = $2, reason = $3, error = $4, via = $5, changed_at = ms_to_timestamp($6),
             due_at = ms_to_timestamp($7)
       where (id = $1 or grouped_in = $1) and state = 'queued'
      returning counted_on::text as "countedOn", alarm_id as "alarmId", announcement`,
-    [turn.id, state, reason, error, via, nowMs, dueMs],
+    [turn.id, state, reason, error, via, nowTs, dueMs],
   );
   await giveTurnBack(tx, turn, outcome, rows.length);
   if (state === 'failed')
@@ -449,7 +450,7 @@ async function giveTurnBack(
   told: number,
 ): Promise<void> {
   const { contactId, accountId, kind, recipient, type } = turn;
-  const { state, reason, nowMs, restMs, hasFailed } = outcome;
+  const { state, reason, nowTs, restMs, hasFailed } = outcome;
   const isOver = state === 'sent' || state === 'logged';
   const isCounted = isOver && kind !== 'webhook' && type !== 'confirm' && type !== 'test';
   // Ten of the newest are enough, also where one message told of forty.
@@ -465,7 +466,7 @@ async function giveTurnBack(
     gathers_until = case when $3 = 0 then gathers_until
                          when (${recent})[${gatherAfter}] > ms_to_timestamp($2::bigint - ${gatherMs})
                          then ms_to_timestamp($2::bigint + ${gatherMs}) end`;
-  const values = [hasFailed, nowMs, isCounted ? Math.min(told, gatherAfter) : 0, restMs];
+  const values = [hasFailed, nowTs, isCounted ? Math.min(told, gatherAfter) : 0, restMs];
   if (contactId === null)
     await tx.query(
       `update recipient_turn set ${changes}

@@ -1,6 +1,6 @@
 import type { Bus, PresentDevice } from '../bus/bus.ts';
 import { presenceOf } from '../contract/values.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 import type { Reach } from '../streams/reach.ts';
 import { invalidLastEventId, type OpenSource } from '../streams/schema.ts';
 import { stillHere, type StreamPiece, writeMessage } from '../streams/server-sent.ts';
@@ -113,22 +113,22 @@ export class PresenceBoard {
 
   #tell(): void {
     this.#timer = undefined;
-    const nowMs = this.#options.monotonicClock();
+    const monotonicMs = this.#options.monotonicClock();
     const turn = this.#changes.take();
-    this.#nextMs = nowMs + ('devices' in turn ? pauseMs : pauseAfterAllMs);
+    this.#nextMs = monotonicMs + ('devices' in turn ? pauseMs : pauseAfterAllMs);
     const written = new Map<string, Buffer>();
     for (const [member, reach] of this.#members) {
       const bytes = written.get(reach.key) ?? this.#options.write(turn, reach);
       written.set(reach.key, bytes);
-      if (bytes.length > 0) member.give({ bytes, position }, nowMs);
+      if (bytes.length > 0) member.give({ bytes, position }, monotonicMs);
     }
   }
 
   #beat(): void {
-    const nowMs = this.#options.monotonicClock();
+    const monotonicMs = this.#options.monotonicClock();
     const piece = { bytes: Buffer.from(stillHere), position };
     for (const member of this.#members.keys())
-      if (nowMs - member.givenMs >= this.#options.heartbeatMs / 2) member.give(piece, nowMs);
+      if (monotonicMs - member.givenMs >= this.#options.heartbeatMs / 2) member.give(piece, monotonicMs);
   }
 
   #leave(member: Member<string>): void {

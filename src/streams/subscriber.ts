@@ -2,6 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import type { Exports } from '../quotas/exports.ts';
 import { type LimitOf, quotaExceeded } from '../quotas/quotas.ts';
 import type { StreamPiece } from './server-sent.ts';
+import type { MonotonicMs } from '../lib/clock-readings.ts';
 
 /**
  * `slow-reader`: more waited for it than may. `overloaded`: its account's values come faster than they can be
@@ -24,14 +25,14 @@ export class Member<P> {
   #wake: (() => void) | undefined;
   readonly #room: WaitingRoom;
 
-  constructor(position: P, nowMs: number, room: WaitingRoom) {
+  constructor(position: P, monotonicMs: MonotonicMs, room: WaitingRoom) {
     this.position = position;
-    this.givenMs = nowMs;
+    this.givenMs = monotonicMs;
     this.#room = room;
   }
 
   /** Queues a piece; where too much waits already the stream ends, and what waits can still be read. */
-  give(piece: StreamPiece<P>, nowMs: number): void {
+  give(piece: StreamPiece<P>, monotonicMs: MonotonicMs): void {
     if (this.hasEnded) return;
     const { length } = piece.bytes;
     if (this.#waiting.length > 0 && this.#waitingBytes + length > this.#room.mostOfOne()) {
@@ -40,7 +41,7 @@ export class Member<P> {
     }
     this.#waiting.push(piece);
     this.#count(length);
-    this.givenMs = nowMs;
+    this.givenMs = monotonicMs;
     this.#wake?.();
   }
 

@@ -16,7 +16,7 @@ export const minuteMs = 60_000;
 const rules = { ringMaxAgeMs: 15 * minuteMs, reportedForMs: 60 * minuteMs };
 
 type World = {
-  nowMs: number;
+  nowTs: number;
   newestTs: number | null;
   quotas: MessageQuotas;
   drivers: Drivers;
@@ -33,7 +33,7 @@ export function useAlarms() {
     sms: given.scriptedDriver().driver,
   });
   const world: World = {
-    nowMs: 0,
+    nowTs: 0,
     newestTs: null,
     quotas: given.quotas,
     drivers: drivers(),
@@ -48,13 +48,13 @@ export function useAlarms() {
     for (const close of closing.splice(0).toReversed()) await close();
     await database.db.query('delete from account');
     await database.db.query('delete from message_count');
-    Object.assign(world, { nowMs: 0, newestTs: null, quotas: given.quotas, drivers: drivers() });
+    Object.assign(world, { nowTs: 0, newestTs: null, quotas: given.quotas, drivers: drivers() });
     Object.assign(world, { email: null, maxAttempts: 1 });
   });
   afterAll(() => database.drop());
 
   async function start(): Promise<Notifications> {
-    world.nowMs ||= Date.parse('2026-11-22T10:00:00Z');
+    world.nowTs ||= Date.parse('2026-11-22T10:00:00Z');
     outbox = await startNotifications({
       db: database.db,
       connectionString: database.url,
@@ -64,7 +64,7 @@ export function useAlarms() {
       contacts: { ...given.contacts, email: world.email },
       alarms: { listAlarmsNow, lockAlarms, noteTold, takeBack, onChanged: () => undefined },
       log: given.silent,
-      clock: () => world.nowMs,
+      clock: () => world.nowTs,
       drivers: world.drivers,
     });
     return outbox;
@@ -89,7 +89,7 @@ export function useAlarms() {
         rules,
         eventsLeft: () => 1_000,
         mayTellFirings: () => true,
-        clock: () => world.nowMs,
+        clock: () => world.nowTs,
       });
       await database.db.transaction((tx) => decideAlarms(tx, signals));
       return signals.flatMap((signal) => (signal.kind === 'fired' ? [signal.event] : []));
@@ -106,9 +106,9 @@ export function useAlarms() {
         );
       const deps = { db: database.db, rules, findNewestTs, onChanged: () => undefined };
       // A device whose message is being settled is left to the next turn.
-      const query = { nowTs: world.nowMs, limit: 1 };
+      const query = { nowTs: world.nowTs, limit: 1 };
       while ((await listDueDevices(database.db, query)).length > 0)
-        await runDue({ ...telling(notifications), ...deps }, world.nowMs);
+        await runDue({ ...telling(notifications), ...deps }, world.nowTs);
     },
     async addContact(
       { accountId }: given.Owner,

@@ -28,10 +28,10 @@ test('a contact with afterMs is told so much later, if the alarm is still open a
   const owner = await given.givenDevice(db());
   await addContact(owner, 'webhook', `${receiver.url}/boss`, { afterMs: 30 * minuteMs });
   const outbox = await start();
-  const [event] = await decide(outbox, [firedOf(owner, world.nowMs)]);
+  const [event] = await decide(outbox, [firedOf(owner, world.nowTs)]);
   expect(event).toMatchObject({ notified: true });
   const { id: alarmId } = await findAlarm(owner);
-  world.nowMs += 30 * minuteMs;
+  world.nowTs += 30 * minuteMs;
   const escalated = payloadOf(await receiver.request());
   expect(escalated).toMatchObject({ type: 'alarm.escalated', data: { alarmId } });
   expect(receiver.received).toHaveLength(1);
@@ -42,7 +42,7 @@ test('what is planned is dropped with an acknowledgement, and counts for no limi
   const receiver = await givenReceiver();
   await addContact(owner, 'webhook', receiver.url, { afterMs: 30 * minuteMs });
   const outbox = await start();
-  await decide(outbox, [firedOf(owner, world.nowMs)]);
+  await decide(outbox, [firedOf(owner, world.nowTs)]);
   expect(await usedBy(owner, 'webhook')).toBe(1);
   await db().transaction(async (tx) => dropPlanned(tx, [(await findAlarm(owner)).id]));
   expect(await usedBy(owner, 'webhook')).toBe(0);
@@ -54,12 +54,12 @@ test('what is planned is dropped when the alarm closes, and put off by a mute', 
   const receiver = await givenReceiver();
   await addContact(owner, 'webhook', receiver.url, { afterMs: 30 * minuteMs });
   const outbox = await start();
-  await decide(outbox, [firedOf(owner, world.nowMs)]);
-  const untilMs = world.nowMs + 45 * minuteMs;
+  await decide(outbox, [firedOf(owner, world.nowTs)]);
+  const untilMs = world.nowTs + 45 * minuteMs;
   await putOffPlanned(db(), [owner.deviceId], untilMs);
   const { rows } = await db().query<{ due: number }>('select due_at as due from notification');
   expect(rows).toEqual([{ due: untilMs }]);
-  await decide(outbox, [endedOf(owner, world.nowMs)]);
+  await decide(outbox, [endedOf(owner, world.nowTs)]);
   expect(await given.outcomesOf(db(), owner)).toEqual([]);
 });
 
@@ -71,7 +71,7 @@ test('who was told and has whenOver hears that it is over; others do not', async
   await addContact(owner, 'webhook', not.url);
   await addContact(owner, 'email', 'someone@example.org', { whenOver: true });
   const outbox = await start();
-  await decide(outbox, [firedOf(owner, world.nowMs)]);
+  await decide(outbox, [firedOf(owner, world.nowTs)]);
   await mail.mailTo(
     'someone@example.org',
     ({ headers }) => headers['subject'] === 'Cellar: Too warm',
@@ -79,8 +79,8 @@ test('who was told and has whenOver hears that it is over; others do not', async
   // A message under way would be taken for lost when its time is over.
   const statesNow = async () => (await given.outcomesOf(db(), owner)).map(({ state }) => state);
   await expect.poll(statesNow).toEqual(['sent', 'sent', 'sent']);
-  world.nowMs += 5 * minuteMs;
-  await decide(outbox, [endedOf(owner, world.nowMs)]);
+  world.nowTs += 5 * minuteMs;
+  await decide(outbox, [endedOf(owner, world.nowTs)]);
   const ended = await mail.mailTo(
     'someone@example.org',
     ({ headers }) => headers['subject'] === 'Cellar: Too warm: over',
@@ -101,10 +101,10 @@ test('what a profile closes is told to webhooks only', async () => {
   await addContact(owner, 'webhook', receiver.url, { whenOver: true });
   await addContact(owner, 'email', 'someone@example.org', { whenOver: true });
   const outbox = await start();
-  const fired = firedOf(owner, world.nowMs);
+  const fired = firedOf(owner, world.nowTs);
   await decide(outbox, [fired]);
   await mail.mailTo('someone@example.org');
-  await decide(outbox, [{ kind: 'profile', device: fired.device, arrivedTs: world.nowMs }]);
+  await decide(outbox, [{ kind: 'profile', device: fired.device, arrivedTs: world.nowTs }]);
   const { data } = payloadOf(await receiver.request(({ body }) => body.includes('alarm.closed')));
   expect(data).toMatchObject({ closedBy: 'profile' });
   const { rows } = await db().query(`select kind from notification where type = 'closed'`);
@@ -119,10 +119,10 @@ test('what was queued goes out when the alarm is over, and says so', async () =>
   await close();
   const outbox = await start();
   await outbox.close();
-  await decide(outbox, [firedOf(owner, world.nowMs)]);
-  world.nowMs += 5 * minuteMs;
-  await decide(outbox, [endedOf(owner, world.nowMs)]);
-  world.nowMs += minuteMs;
+  await decide(outbox, [firedOf(owner, world.nowTs)]);
+  world.nowTs += 5 * minuteMs;
+  await decide(outbox, [endedOf(owner, world.nowTs)]);
+  world.nowTs += minuteMs;
   await start();
   const { data } = payloadOf(await receiver.request());
   expect(data.body).toContain('\nOver since 10:05 UTC.');
@@ -138,9 +138,9 @@ test('what was queued says that the alarm was acknowledged meanwhile, in the lan
   await addContact(owner, 'webhook', receiver.url);
   const outbox = await start();
   await outbox.close();
-  await decide(outbox, [firedOf(owner, world.nowMs)]);
+  await decide(outbox, [firedOf(owner, world.nowTs)]);
   await db().query('update alarm set acknowledged_at = ms_to_timestamp($1)', [
-    world.nowMs + minuteMs,
+    world.nowTs + minuteMs,
   ]);
   await start();
   const { data } = payloadOf(await receiver.request());

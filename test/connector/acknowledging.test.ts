@@ -129,10 +129,10 @@ describe('what cannot be stored', () => {
     publish(raw, 1, 1);
     publish(raw, 0, 2);
     await until(() => store.held.length === 2);
-    clock.nowMs += 9_000;
+    clock.monotonicMs += 9_000;
     await clock.looks(4);
     expect(raw.isClosed).toBe(false);
-    clock.nowMs += 1_100;
+    clock.monotonicMs += 1_100;
     await raw.ended();
     await until(() => store.withdrawals === 2);
     await until(() => world.connector.snapshot().unackedBytes === 0);
@@ -161,7 +161,7 @@ describe('what cannot be stored', () => {
     publish(raw, 0, 1);
     raw.send({ cmd: 'disconnect' });
     await until(() => store.presence.length === 2);
-    clock.nowMs += 11_000;
+    clock.monotonicMs += 11_000;
     await until(() => store.withdrawals === 1);
     expect(world.connector.snapshot().unackedBytes).toBe(0);
   });

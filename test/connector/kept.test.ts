@@ -59,7 +59,7 @@ async function end(
   if (ending === 'DISCONNECT') raw.send({ cmd: 'disconnect' });
   if (ending === 'closed by the device') raw.socket.end();
   if (ending === 'reset') raw.socket.resetAndDestroy();
-  if (ending === 'keep-alive') clock.nowMs += 16_000;
+  if (ending === 'keep-alive') clock.monotonicMs += 16_000;
   if (ending === 'taken over') {
     await enter(world as World, { protocolVersion: raw.version as 4 | 5 });
     await until(() => counted.includes('disconnected replaced'));

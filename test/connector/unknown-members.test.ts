@@ -69,11 +69,11 @@ describe('a member that nobody knows is told with its place', () => {
 });
 
 test('each device has its turn once an hour', () => {
-  let nowMs = 5;
-  const takeTurn = createUnknownMemberTurns(() => nowMs);
+  let monotonicMs = 5;
+  const takeTurn = createUnknownMemberTurns(() => monotonicMs);
   expect(['a', 'b', 'a'].map(takeTurn)).toEqual([true, true, false]);
-  nowMs += 3_599_999;
+  monotonicMs += 3_599_999;
   expect(takeTurn('a')).toBe(false);
-  nowMs += 1;
+  monotonicMs += 1;
   expect(['a', 'a', 'b'].map(takeTurn)).toEqual([true, false, true]);
 });

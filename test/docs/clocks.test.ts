@@ -23,3 +23,10 @@ test('the rooms that they are named by are those of lint', () => {
   const named = [...Object.keys(clockReaders), ...Object.keys(randomReaders)];
   expect(named.filter((room) => !known.includes(room))).toEqual([]);
 });
+
+test('a present says by its name which clock it is of: `nowTs` the time of day, `monotonicMs` the other', () => {
+  const files = globSync(['src/**/*.{ts,tsx}', 'connector/**/*.ts', 'bench/**/*.ts', 'test/**/*.ts']);
+  expect(files.length).toBeGreaterThan(900);
+  const unclear = new RegExp(`\\bnow${'Ms'}\\b`);
+  expect(files.filter((file) => unclear.test(readFileSync(file, 'utf8')))).toEqual([]);
+});

@@ -53,7 +53,7 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
   };
   const exports = createExports({
     limitOf: () => 2,
-    nowMs: monotonicClock,
+    monotonicClock,
     ...options.exports,
   });
   const server = await startHttp({

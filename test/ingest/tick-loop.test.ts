@@ -43,7 +43,7 @@ function start(deps: Partial<TicksDeps> = {}, changed: Partial<TickPace> = {}): 
     {
       db,
       clock: () => now,
-      nowMs: () => performance.now(),
+      monotonicClock: () => performance.now(),
       tick: (device, delivery) => void store(device, delivery),
       isHere: () => false,
       isHeardOf: () => true,

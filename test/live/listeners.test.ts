@@ -27,17 +27,17 @@ test('who stores values knows for whom somebody listens, whichever began first',
 
 test('a process that does not say so again is forgotten', async () => {
   const bus = newBus();
-  let nowMs = 0;
-  const listeners = startListeners({ bus, monotonicClock: () => nowMs, expiryMs: 40 });
+  let monotonicMs = 0;
+  const listeners = startListeners({ bus, monotonicClock: () => monotonicMs, expiryMs: 40 });
   bus.publish('listeners', { process: 'killed', accountIds: [1, 2] });
   bus.publish('listeners', { process: 'alive', accountIds: [2] });
-  nowMs = 39;
+  monotonicMs = 39;
   bus.publish('listeners', { process: 'alive', accountIds: [2] });
   expect(listeners.has(1)).toBe(true);
-  nowMs = 41;
+  monotonicMs = 41;
   await expect.poll(() => listeners.has(1)).toBe(false);
   expect(listeners.has(2)).toBe(true);
-  nowMs = 80;
+  monotonicMs = 80;
   await expect.poll(() => listeners.isEmpty()).toBe(true);
   listeners.close();
 });

@@ -251,24 +251,24 @@ test('what failed of an alarm goes before what came later of it, and keeps no ot
 });
 
 test('a recipient that failed five times running rests 15 minutes', async () => {
-  let nowMs = Date.now();
+  let nowTs = Date.now();
   let isBack = false;
   const receiver = await givenReceiver(() => ({ status: isBack ? 204 : 500 }));
   const owner = await given.givenDevice(db());
   await addContact(owner, 'webhook', receiver.url);
-  const { enqueue } = await start({ clock: () => nowMs });
+  const { enqueue } = await start({ clock: () => nowTs });
   await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
   for (let attempt = 1; attempt <= 5; attempt += 1) {
     await expect.poll(() => receiver.received.length, { timeout: 60_000 }).toBe(attempt);
     await expect.poll(failuresOf(owner), { timeout: 60_000 }).toBe(attempt);
-    nowMs += 180_000;
+    nowTs += 180_000;
   }
   const [{ rests } = { rests: 0 }] = (
     await db().query<{ rests: number }>('select rests_until as rests from contact')
   ).rows;
   // It failed three minutes ago by this clock.
-  expect(rests - nowMs).toBe(900_000 - 180_000);
-  nowMs = rests - 1;
+  expect(rests - nowTs).toBe(900_000 - 180_000);
+  nowTs = rests - 1;
   await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
   // Another account's message goes through meanwhile, so turns were taken.
   const other = await given.givenDevice(db());
@@ -277,7 +277,7 @@ test('a recipient that failed five times running rests 15 minutes', async () => 
   await db().transaction((tx) => enqueue(tx, [given.pushOf(other)]));
   await receiver.request(({ url }) => url === '/other');
   expect(receiver.received.filter(({ url }) => url === '/')).toHaveLength(5);
-  nowMs = rests + 1;
+  nowTs = rests + 1;
   await expect
     .poll(() => statesOf(owner), { timeout: 60_000 })
     .toEqual([
@@ -298,18 +298,18 @@ const failuresOf =
   };
 
 test('what a process had under way when it ended is sent by another, with the same webhook-id', async () => {
-  let nowMs = Date.now();
+  let nowTs = Date.now();
   const receiver = await givenReceiver();
   const owner = await given.givenDevice(db());
   await addContact(owner, 'webhook', receiver.url);
-  const { enqueue, close } = await start({ clock: () => nowMs });
+  const { enqueue, close } = await start({ clock: () => nowTs });
   await close();
   await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
-  await db().query(`update contact set busy_until = ms_to_timestamp($1)`, [nowMs + 60_000]);
-  await start({ clock: () => nowMs });
+  await db().query(`update contact set busy_until = ms_to_timestamp($1)`, [nowTs + 60_000]);
+  await start({ clock: () => nowTs });
   const { rows } = await db().query<{ id: number }>('select max(id) as id from notification');
   expect(receiver.received).toEqual([]);
-  nowMs += 60_000;
+  nowTs += 60_000;
   const { headers, body } = await receiver.request();
   const { cause } = given.event;
   const { puId, stId, evId } = cause.engine;
@@ -355,15 +355,15 @@ test('accounts with receivers that hang, however many, leave places to mail', as
 });
 
 test('a recipient that was held by a clock a year ahead is free once the clock is right', async () => {
-  const nowMs = Date.now();
+  const nowTs = Date.now();
   const receiver = await givenReceiver();
   const owner = await given.givenDevice(db());
   await addContact(owner, 'webhook', receiver.url);
-  const { enqueue } = await start({ clock: () => nowMs });
+  const { enqueue } = await start({ clock: () => nowTs });
   await db().query(
     `update contact
         set busy_until = ms_to_timestamp($1), rests_until = ms_to_timestamp($1), gathers_until = ms_to_timestamp($1)`,
-    [nowMs + 365 * 86_400_000],
+    [nowTs + 365 * 86_400_000],
   );
   await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
   expect(JSON.parse((await receiver.request()).body)).toMatchObject({ type: 'notice' });

@@ -17,7 +17,7 @@ async function givenPerson() {
 
 const firings = (owner: given.Owner, from: number, count: number) =>
   Array.from({ length: count }, (_, n) =>
-    firedOf(owner, world.nowMs, { evId: 100 + from + n, name: `Alarm ${from + n}` }),
+    firedOf(owner, world.nowTs, { evId: 100 + from + n, name: `Alarm ${from + n}` }),
   );
 
 const subjects = (mails: { headers: Record<string, string> }[]) =>
@@ -28,13 +28,13 @@ test('after ten messages in ten minutes a person gets one for all that waits, ev
   const outbox = await start();
   await decide(outbox, firings(owner, 0, 47));
   await expect.poll(() => mail.mails.length, { timeout: 60_000 }).toBe(10);
-  await expect.poll(() => gatheringUntil(), { timeout: 60_000 }).toBe(world.nowMs + 10 * minuteMs);
-  world.nowMs += 10 * minuteMs - 1;
+  await expect.poll(() => gatheringUntil(), { timeout: 60_000 }).toBe(world.nowTs + 10 * minuteMs);
+  world.nowTs += 10 * minuteMs - 1;
   expect(mail.mails).toHaveLength(10);
   await db().query(
     `update alarm set closed_at = now(), closed_by = 'cleared' where event_name = 'Alarm 46'`,
   );
-  world.nowMs += 1;
+  world.nowTs += 1;
   const gathered = await mail.mailTo(
     'someone@example.org',
     ({ headers }) => headers['subject']?.includes('more alarms') === true,
@@ -50,7 +50,7 @@ test('after ten messages in ten minutes a person gets one for all that waits, ev
   expect(mail.mails).toHaveLength(11);
 
   await decide(outbox, firings(owner, 50, 1));
-  world.nowMs += 10 * minuteMs;
+  world.nowTs += 10 * minuteMs;
   await mail.mailTo(
     'someone@example.org',
     ({ headers }) => headers['subject'] === 'Cellar: Alarm 50',
@@ -84,12 +84,12 @@ test('SMS to one number are gathered too, and fail together', async () => {
   const outbox = await start();
   const actions = { sms: { text: 'Come home', phoneNumber: ['+4201'] } };
   const asked = Array.from({ length: 13 }, (_, n) =>
-    firedOf(owner, world.nowMs, { actions, evId: 100 + n, name: `Alarm ${100 + n}` }),
+    firedOf(owner, world.nowTs, { actions, evId: 100 + n, name: `Alarm ${100 + n}` }),
   );
   await decide(outbox, asked);
   const isSent = ({ state }: { state: string }) => state === 'sent';
   await given.outcomesOf(db(), owner, (all) => all.filter(isSent).length === 10);
-  world.nowMs += 10 * minuteMs;
+  world.nowTs += 10 * minuteMs;
   const outcomes = await given.outcomesOf(db(), owner, (all) =>
     all.every(({ state }) => state !== 'queued'),
   );

@@ -18,7 +18,7 @@ const options: TellOptions = {
   isAllowedNumber: (number) => !number.startsWith('+1900'),
   isSmsForAll: false,
   ownChannels: ['push', 'sms', 'email', 'webhook'],
-  nowMs: 40 * dayMs,
+  nowTs: 40 * dayMs,
 };
 
 let alarms = 0;
@@ -70,7 +70,7 @@ test('a contact with afterMs is planned, once for an alarm, and no notice is', a
     'select due_at as due, type, alarm_id as alarm from notification where device_id = $1',
     [owner.deviceId],
   );
-  expect(rows).toEqual([{ due: options.nowMs + 600_000, type: 'escalated', alarm: ask.alarmId }]);
+  expect(rows).toEqual([{ due: options.nowTs + 600_000, type: 'escalated', alarm: ask.alarmId }]);
   expect(await tellAll([{ ...ask, announcement: 2 }])).toEqual([nobody('no-recipient')]);
   const notice = { ...askOf(owner, push), type: 'notice' as const, alarmId: null };
   expect(await tellAll([notice])).toEqual([nobody('no-recipient')]);
@@ -116,7 +116,7 @@ test('without any messages a day each ask is held back, where it has a recipient
 test('a channel counts as configured where another process has it, and an SMS log too', async () => {
   const owner = await givenDevice(database.db, ['token-aaaa']);
   const asks = [askOf(owner, push), askOf(owner, smsTo('+4209'))];
-  const elsewhere = { ownChannels: [], nowMs: options.nowMs + dayMs };
+  const elsewhere = { ownChannels: [], nowTs: options.nowTs + dayMs };
   expect(await tellAll(asks, elsewhere)).toEqual([
     nobody('not-configured'),
     nobody('not-configured'),
@@ -124,7 +124,7 @@ test('a channel counts as configured where another process has it, and an SMS lo
   await database.db.query(
     `insert into delivering_process (process, channels, seen_at)
      values (gen_random_uuid(), '{push,sms-log}', ms_to_timestamp($1))`,
-    [elsewhere.nowMs - 60_000],
+    [elsewhere.nowTs - 60_000],
   );
   expect(await tellAll(asks, elsewhere)).toEqual([told(1), told(1)]);
 });

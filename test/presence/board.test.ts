@@ -31,7 +31,7 @@ const find = (deviceId: number) => ({ uuid: `device ${deviceId}`, accountId });
 
 /** What a stream of the account is sent, as names of its messages with what they tell. */
 async function follow() {
-  let nowMs = 0;
+  let monotonicMs = 0;
   const bus = createLocalBus({
     onListenerError: (error) => {
       throw error;
@@ -40,7 +40,7 @@ async function follow() {
   const open = createPresenceSource({
     bus,
     heartbeatMs: 15_000,
-    monotonicClock: () => nowMs,
+    monotonicClock: () => monotonicMs,
     room: new WaitingRoom(1_048_576),
     isIntermittent: () => false,
   });
@@ -63,7 +63,7 @@ async function follow() {
     resync: () => bus.publish('resync', {}),
     async pass(ms: number) {
       for (let passed = 0; passed < ms; passed += 100) {
-        nowMs += 100;
+        monotonicMs += 100;
         await vi.advanceTimersByTimeAsync(100);
       }
     },

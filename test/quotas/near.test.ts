@@ -281,7 +281,7 @@ test.each([
     { accountId, quota: 'storedBytes', used: 17_000 * 2 ** 20, limit: 20_480 * 2 ** 20 },
   ];
   await db().transaction((tx) =>
-    enqueueQuotaNotice(tx, accountId, near, { quotasOf: () => given.quotas, nowMs: Date.now() }),
+    enqueueQuotaNotice(tx, accountId, near, { quotasOf: () => given.quotas, nowTs: Date.now() }),
   );
   const told = await mail.mailTo('yes@example.org');
   expect(told.text.replaceAll('\r', '')).toContain(lines);

@@ -17,6 +17,7 @@ import {
   timeText,
   type Told,
 } from './play.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 type Asked = Extract<Options, { kind: 'play' }>;
 type Edges = { input: Readable; out: WriteLine; warn: WriteLine };
@@ -86,7 +87,7 @@ export async function writeEnd(
   if (explains) for (const line of explanation(device, nowTs)) await out(`    ${line}`);
 }
 
-function explanation(device: Device, nowTs: number): string[] {
+function explanation(device: Device, nowTs: WallMs): string[] {
   return device
     .explain(nowTs)
     .events.flatMap(({ stId, evId, name, text, causes }) => [

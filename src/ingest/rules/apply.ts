@@ -41,6 +41,7 @@ import {
 } from './model.ts';
 import { collectRejections, type RejectionCollector } from './rejections.ts';
 import { aheadMs } from './sense-clock.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 /**
  * Takes one message into account: adds what is to be written to `rows` and gives the device's
@@ -187,7 +188,7 @@ export function runPending(context: DeviceContext, scope: MessageScope): DeviceC
 /** When time alone makes a plain sensor's pending profile current, ms; null: only a message does. */
 export function findPendingDue(
   context: DeviceContext,
-  nowTs: number,
+  nowTs: WallMs,
   limits: ApplyLimits,
 ): number | null {
   const { pending, pendingTs, device } = context;
@@ -324,7 +325,7 @@ const leastMs = 500;
  */
 export function planDue(
   after: DeviceContext,
-  { arrivedTs, isTick }: { arrivedTs: number; isTick: boolean },
+  { arrivedTs, isTick }: { arrivedTs: WallMs; isTick: boolean },
   limits: ApplyLimits,
 ): { context: DeviceContext; row: DueRow | null; cost: number } {
   const { ts: next, earliest: earliestDue, cost } = findDeviceDue(after, arrivedTs, limits);
@@ -336,14 +337,14 @@ export function planDue(
 }
 
 /** When the engine wants to be called for the device as it stands now, ms; null: nothing waits for time alone. */
-function findDeviceDue(context: DeviceContext, nowTs: number, limits: ApplyLimits): NextDue {
+function findDeviceDue(context: DeviceContext, nowTs: WallMs, limits: ApplyLimits): NextDue {
   const { ts: current, ...found } = findCurrentDue(context, nowTs, limits);
   const pending = findPendingDue(context, nowTs, limits);
   const both = current !== null && pending !== null;
   return { ...found, ts: both ? Math.min(current, pending) : (current ?? pending) };
 }
 
-function findCurrentDue(context: DeviceContext, nowTs: number, limits: ApplyLimits): NextDue {
+function findCurrentDue(context: DeviceContext, nowTs: WallMs, limits: ApplyLimits): NextDue {
   const { runtime, device } = context;
   const profile = evaluatedProfile(context);
   if (!profile?.isTimed || !runtime) return { ts: null, earliest: null, cost: 0 };

@@ -23,6 +23,7 @@ import {
   type EvidenceLog,
   type MessageScope,
 } from './model.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** What the service evaluates for a device: where that evaluates itself, silences only. Null: nothing. */
 export function evaluatedProfile({ current }: DeviceContext): Profile | null {
@@ -150,7 +151,7 @@ export function hear(
 }
 
 type Without<S, Members extends string> = S extends unknown ? Omit<S, Members> : never;
-type Told = Without<AlarmSignal, 'device' | 'arrivedTs'> & { arrivedTs?: number };
+type Told = Without<AlarmSignal, 'device' | 'arrivedTs'> & { arrivedTs?: WallMs };
 
 /** What all firings of an event have in common. */
 type Described = Pick<
@@ -166,7 +167,7 @@ export function signal({ device }: DeviceContext, told: Told, scope: MessageScop
 /** Alarms are told of it where the device goes to another state, and has a profile that makes alarms. */
 export function signalMove(
   context: DeviceContext,
-  move: { to: Place; isReport: boolean; arrivedTs?: number },
+  move: { to: Place; isReport: boolean; arrivedTs?: WallMs },
   scope: MessageScope,
 ): void {
   const { place: from } = context;
@@ -430,7 +431,7 @@ export function recordMove(
 
 /** When the device's connector did not listen, as if a gap that lasts ended now: nothing is due before that. */
 export function listeningUntil(
-  nowTs: number,
+  nowTs: WallMs,
   device: DeviceIdentity,
   { listeningOf }: ApplyLimits,
 ): Listening | undefined {

@@ -5,6 +5,7 @@ import type { Measurement } from '../../contract/values.ts';
 import { makesAlarms, MessageEvaluation, signal } from './evaluate.ts';
 import { TakeTime } from './event-time.ts';
 import type { Applied, ApplyLimits, DeviceContext, MeasurementRow, MessageScope } from './model.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 /**
  * Stores what was measured, then evaluates it where the service runs the profile. At least one item, and
@@ -65,7 +66,7 @@ type TimeLimits = Pick<ApplyLimits, 'maxAheadMs' | 'doubtSpanMs'>;
  */
 export function checkTime(
   ts: number,
-  { arrivedTs, limits }: { arrivedTs: number; limits: TimeLimits },
+  { arrivedTs, limits }: { arrivedTs: WallMs; limits: TimeLimits },
   maxAgeMs: number,
   path: string,
 ): Rejection | null {

@@ -18,6 +18,7 @@ import type { Profile, Weight } from '../../engine/compile.ts';
 import type { Listening, Newest } from '../../engine/last-seen.ts';
 import type { Runtime } from '../../engine/runtime.ts';
 import type { Remarked, SenseClock } from './sense-clock.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** A message on its way to the database, and whom to tell. */
 export class Message {
@@ -85,7 +86,7 @@ export function sizeOf(content: UnitContent): number {
 }
 
 /** A tick as what a message is made of: it has no topic and no payload. */
-export function uplinkOfTick(arrivedTs: number): Uplink {
+export function uplinkOfTick(arrivedTs: WallMs): Uplink {
   return { topic: '', excerpt: '', arrivedTs, content: { kind: 'none' }, rejections: [] };
 }
 
@@ -458,7 +459,7 @@ const minuteMs = 60_000;
 /** What the minute of a message has so far. */
 export function recentRejectionsAt(
   recent: RecentRejections | null,
-  arrivedTs: number,
+  arrivedTs: WallMs,
 ): RecentRejections {
   const minute = Math.floor(arrivedTs / minuteMs);
   return recent?.minute === minute ? recent : { minute, kept: 0 };
@@ -491,7 +492,7 @@ export type ApplyLimits = {
 /** What a rule sees of the message it applies. `reject` keeps an item and says why. */
 export type MessageScope = {
   topic: string;
-  arrivedTs: number;
+  arrivedTs: WallMs;
   rows: Changes;
   limits: ApplyLimits;
   /** Where it is spent, what is left of the message's items waits for another transaction. */

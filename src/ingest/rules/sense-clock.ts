@@ -1,4 +1,5 @@
 import type { Measurement } from '../../contract/values.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** A measurement with a time so much above its arrival is ahead: it is no sign of how late it is. */
 export const aheadMs = 10_000;
@@ -41,7 +42,7 @@ export type Remarked = { aheadTs: number | null; backTs: number | null };
 export const ofDevice = '';
 
 /** After one more measurement that was too late. One that does not go on with the run begins another. */
-export function extendRun(run: LateRun | null, ts: number, arrivedTs: number): LateRun {
+export function extendRun(run: LateRun | null, ts: number, arrivedTs: WallMs): LateRun {
   const total = (run?.total ?? 0) + 1;
   const begun = { total, count: 1, firstTs: ts, firstArrivedTs: arrivedTs, lastTs: ts };
   if (!run || ts <= run.lastTs) return begun;
@@ -51,14 +52,14 @@ export function extendRun(run: LateRun | null, ts: number, arrivedTs: number): L
 }
 
 /** Whether it shows that the clock of the sense was set back: it goes forward, and about as time does. */
-export function isSetBack(run: LateRun, arrivedTs: number): boolean {
+export function isSetBack(run: LateRun, arrivedTs: WallMs): boolean {
   return run.count >= fewestOfRun && isLong(run, arrivedTs) && keepsPace(run, arrivedTs);
 }
 
-const isLong = ({ firstArrivedTs }: LateRun, arrivedTs: number) =>
+const isLong = ({ firstArrivedTs }: LateRun, arrivedTs: WallMs) =>
   arrivedTs - firstArrivedTs >= setBackAfterMs;
 
-function keepsPace({ firstTs, firstArrivedTs, lastTs }: LateRun, arrivedTs: number): boolean {
+function keepsPace({ firstTs, firstArrivedTs, lastTs }: LateRun, arrivedTs: WallMs): boolean {
   const wentMs = lastTs - firstTs;
   const tookMs = arrivedTs - firstArrivedTs;
   return wentMs >= tookMs / 2 && wentMs <= tookMs * 2;

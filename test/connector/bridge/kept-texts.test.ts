@@ -15,7 +15,7 @@ function start() {
   const { store, ports } = createStore();
   const { identity } = store.addDevice(1);
   const published: unknown[] = [];
-  const time = { nowMs: 0 };
+  const time = { monotonicMs: 0 };
   const state = { doesListen: false, asked: 0 };
   store.onDue = (topic) => {
     state.asked += 1;
@@ -24,7 +24,7 @@ function start() {
   const downlinks = startBridgeDownlinks({
     ports: { ...ports, identify: async () => identity },
     log,
-    now: () => time.nowMs,
+    now: () => time.monotonicMs,
     async publish(_topic, payload) {
       published.push(JSON.parse(String(payload)));
       if (!state.doesListen) throw new Error('nobody listens');
@@ -48,10 +48,10 @@ test('stay where nobody listens, and are looked for again while it sends, not wi
   await until(() => published.length === 1);
   expect(store.delivered).toEqual([]);
   downlinks.heard(identity);
-  time.nowMs = 9_999;
+  time.monotonicMs = 9_999;
   downlinks.heard(identity);
   state.doesListen = true;
-  time.nowMs = 10_000;
+  time.monotonicMs = 10_000;
   downlinks.heard(identity);
   await until(() => store.delivered.length === 2);
   expect(state.asked).toBe(2);
