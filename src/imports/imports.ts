@@ -16,7 +16,7 @@ import {
   type LineReader,
   Lines,
 } from './reader.ts';
-import type { Clock, WallMs } from '../lib/clock-readings.ts';
+import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
 /** A line that was not stored, and why. */
 export type LineError = { line: number; reason: string };

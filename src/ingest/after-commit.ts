@@ -49,10 +49,10 @@ export function tellStored(plan: Plan, written: Written, deps: TellDeps): void {
   }
 }
 
-function acknowledge({ rows, units, orphaned }: Plan): void {
+function acknowledge({ rows, fragments, orphaned }: Plan): void {
   for (const [message, count] of rows.rejectionsStored) message.rejectionsStored = count;
   for (const message of rows.payloadsStored) message.isPayloadStored = true;
-  for (const { message } of units) message.unitStored();
+  for (const { message } of fragments) message.fragmentStored();
   for (const { message } of orphaned)
     message.fail(new DomainError('device-gone', 'The device was removed.'));
 }
@@ -138,12 +138,12 @@ const valuesPerMessage = 500;
 
 /** Publishes what was committed of accounts to whose values somebody listens, in its order. */
 export function publishValues(
-  { works, rows }: Pick<Plan, 'works' | 'rows'>,
+  { deviceBatches, rows }: Pick<Plan, 'works' | 'rows'>,
   listeners: ValueListeners,
   bus: Pick<Bus, 'publish'>,
 ): void {
   const heard = new Map<number, DeviceIdentity>();
-  for (const { queue } of works)
+  for (const { queue } of deviceBatches)
     if (listeners.has(queue.device.accountId)) heard.set(queue.device.deviceId, queue.device);
   if (heard.size === 0) return;
   const byAccount = new Map<number, LiveDevice[]>();

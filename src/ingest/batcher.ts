@@ -1,7 +1,7 @@
 import type { Committing } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import { LastByOthers } from '../lib/fair-queue.ts';
-import { type DeviceQueue, type DeviceQueues, takeBatch, type Work } from './queues.ts';
+import { type DeviceQueue, type DeviceQueues, takeBatch, type DeviceBatch } from './queues.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 export type BatcherOptions = {
@@ -97,29 +97,29 @@ export function createBatcher(
       begin(takeBatch(queues, options.maxBatchItems * readFactor, queues.tickTurns), true);
   }
 
-  function begin(works: Work[], areTicks: boolean): void {
+  function begin(deviceBatches: DeviceBatch[], areTicks: boolean): void {
     const sinceMs = monotonicClock();
     let messages = 0;
-    for (const { queue, units } of works) {
-      messages += units.length;
+    for (const { queue, fragments } of deviceBatches) {
+      messages += fragments.length;
       if (!areTicks) taken.note(queue.accountId, sinceMs);
     }
     if (areTicks) isTicking = true;
     else inFlight += 1;
     messagesInFlight += messages;
-    let held = works;
+    let held = deviceBatches;
     const batch: Batch = {
-      works,
+      deviceBatches,
       behind: areTicks ? null : ahead,
       committing: null,
       givenUp: new Set(),
       done: Promise.resolve(),
-      putBack(postponed, rests) {
+      requeue(postponed, rests) {
         let whole = -rests;
-        for (const { units } of postponed) whole += units.length;
+        for (const { fragments } of postponed) whole += fragments.length;
         messages -= whole;
         messagesInFlight -= whole;
-        queues.putBack(postponed);
+        queues.requeue(postponed);
         if (stopped) failWaiting();
       },
       onCommitSent(committing) {
@@ -127,7 +127,7 @@ export function createBatcher(
         if (areTicks || inFlight > 1) return;
         batch.committing = committing;
         ahead = batch;
-        queues.release(works);
+        queues.release(deviceBatches);
         beginBatches();
       },
       partDone(part) {
@@ -191,12 +191,12 @@ export function createBatcher(
 /**
  * Messages that are stored together. It holds their devices' queues until it is done, so that one device's
  * messages keep their order. Whoever stores it calls, in this order:
- * 1. `putBack`, where its first transaction has no room for all of it;
+ * 1. `requeue`, where its first transaction has no room for all of it;
  * 2. `onCommitSent`, when nothing is left to do for that transaction but its commit;
  * 3. `partDone`, where parts of it are stored by transactions of their own: each as it is done.
  */
 export type Batch = {
-  works: Work[];
+  deviceBatches: DeviceBatch[];
   /**
    * The batch whose commit is under way, and on top of which this one is planned; null: none. Let go of when
    * this one is done: otherwise each would keep all before it in memory.
@@ -208,10 +208,10 @@ export type Batch = {
   givenUp: Set<DeviceQueue>;
   /** Resolves when all of it is stored, put back or failed. */
   done: Promise<void>;
-  /** Messages of it that wait again, in front of their queues; so many units are the rests of divided messages. */
-  putBack(postponed: Work[], rests: number): void;
+  /** Messages of it that wait again, in front of their queues; so many fragments are the rests of split messages. */
+  requeue(postponed: DeviceBatch[], rests: number): void;
   /** The queues know what follows the commit: if the batch is alone, the next messages of its devices are taken. */
   onCommitSent(committing: Committing): void;
   /** The next messages of these devices may be taken, while others of the batch are still to be stored. */
-  partDone(part: Work[]): void;
+  partDone(part: DeviceBatch[]): void;
 };

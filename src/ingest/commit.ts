@@ -6,7 +6,7 @@ import { type TellDeps, tellStored } from './after-commit.ts';
 import type { ContextCache, ContextLoader } from './device-state.ts';
 import { type EventQuotaFilter, noneLeftOut } from './event-quota.ts';
 import { type Plan, planBatch, postponeUnread } from './plan.ts';
-import { areTicks, type DeviceQueue, type DeviceQueues, tickedTs, type Work } from './queues.ts';
+import { areTicks, type DeviceQueue, type DeviceQueues, tickedTs, type DeviceBatch } from './queues.ts';
 import {
   type ApplyLimits,
   type DeviceContext,
@@ -14,7 +14,7 @@ import {
   nameOfStored,
   StoredAlready,
 } from './rules/model.ts';
-import { aheadMs } from './rules/sense-clock.ts';
+import { aheadMs } from './rules/watermark.ts';
 import { StaleContext, write, type Writers, type Written } from './write.ts';
 
 export type CommitDeps = TellDeps & {
@@ -44,7 +44,7 @@ export type CommitOptions = {
 
 /**
  * What is read for a transaction; `ticked`: those that have nothing but ticks, with the time of the last; `arrived`: when
- * the first unit of each arrived (ms).
+ * the first fragment of each arrived (ms).
  */
 type Unread = {
   queues: Set<DeviceQueue>;
@@ -60,7 +60,7 @@ const allRead: ReadonlySet<DeviceQueue> = new Set();
  * whether it is stored may be unknown then, and what the queues know too.
  */
 export async function commitBatch(
-  works: Work[],
+  deviceBatches: DeviceBatch[],
   { areNew, behind, onCommitSent }: CommitOptions,
   deps: CommitDeps,
 ): Promise<void> {
@@ -71,15 +71,15 @@ export async function commitBatch(
   let stage: 'open' | 'sent' | 'over' = 'open';
 
   async function loadPlanWrite(tx: Transaction): Promise<Written> {
-    const tooMany = await load(works, unread, tx, isOver, deps);
-    const isTooMany = ({ queue }: Work) => tooMany.has(queue);
-    const read = tooMany.size > 0 ? works.filter((work) => !isTooMany(work)) : works;
+    const tooMany = await load(deviceBatches, unread, tx, isOver, deps);
+    const isTooMany = ({ queue }: DeviceBatch) => tooMany.has(queue);
+    const read = tooMany.size > 0 ? deviceBatches.filter((deviceBatch) => !isTooMany(deviceBatch)) : deviceBatches;
     const stored = areNew ? undefined : await findKept(tx, read);
     plan = planBatch(read, deps.limits, deps.maxBatchItems, stored);
-    if (tooMany.size > 0) postponeUnread(plan, works.filter(isTooMany));
-    deps.queues.charge(works, plan.charges);
+    if (tooMany.size > 0) postponeUnread(plan, deviceBatches.filter(isTooMany));
+    deps.queues.charge(deviceBatches, plan.charges);
     if (plan.rows.events.length > 0 && deps.eventQuota && !isOver())
-      leftOut = deps.eventQuota.dropBeyond(plan, plan.works);
+      leftOut = deps.eventQuota.dropBeyond(plan, plan.deviceBatches);
     // To write what took half of that to plan is a piece of its own.
     if (plan.cost > deps.maxBatchItems / 2) {
       await setImmediate();
@@ -88,7 +88,7 @@ export async function commitBatch(
     return write(tx, plan, areNew, deps.writers);
   }
 
-  async function findKept(tx: Transaction, read: Work[]) {
+  async function findKept(tx: Transaction, read: DeviceBatch[]) {
     const known = read.filter(({ queue }) => queue.context !== null);
     const stored = await findStoredAlready(tx, known, deps.findStored);
     // Forgotten meanwhile: that is no sign of a removal.
@@ -104,7 +104,7 @@ export async function commitBatch(
     // A silent device is read again when it speaks: the memory is for those that send.
     for (const { queue, context } of plan.after)
       queue.context = unread.ticked.has(queue) ? null : context;
-    for (const { queue } of plan.works) deps.remembered.note(queue);
+    for (const { queue } of plan.deviceBatches) deps.remembered.note(queue);
     onCommitSent(plan, committing);
   }
 
@@ -116,7 +116,7 @@ export async function commitBatch(
     });
   } catch (error) {
     deps.eventQuota?.undo(leftOut, isSent(stage));
-    if (error instanceof StaleContext) noteForgotten(error, works, unread.queues);
+    if (error instanceof StaleContext) noteForgotten(error, deviceBatches, unread.queues);
     // They were read as claimed, and with the rollback they are not.
     for (const queue of unread.queues) queue.context = null;
     throw error;
@@ -124,7 +124,7 @@ export async function commitBatch(
     stage = 'over';
   }
   if (!plan) return;
-  deps.eventQuota?.committed(plan.works, written, leftOut);
+  deps.eventQuota?.committed(plan.deviceBatches, written, leftOut);
   tellStored(plan, written, deps);
 }
 
@@ -133,25 +133,25 @@ export async function commitBatch(
  * to read. Throws `StaleContext` where others changed meanwhile.
  */
 async function load(
-  works: Work[],
+  deviceBatches: DeviceBatch[],
   unread: Unread,
   tx: Transaction,
   isOver: () => boolean,
   { loadContexts, remembered }: CommitDeps,
 ): Promise<ReadonlySet<DeviceQueue>> {
   const { queues, ticked, arrived } = unread;
-  for (const { queue, units } of works) {
+  for (const { queue, fragments } of deviceBatches) {
     if (queue.context !== null) continue;
     queues.add(queue);
-    const [first] = units;
+    const [first] = fragments;
     if (first) arrived.set(queue, first.message.uplink.arrivedTs);
-    if (areTicks(units)) ticked.set(queue, tickedTs(units) ?? 0);
+    if (areTicks(fragments)) ticked.set(queue, tickedTs(fragments) ?? 0);
   }
   if (queues.size === 0) return allRead;
   const { contexts, left } = await loadContexts(tx, [...queues], ticked, arrived);
   // Forgotten while others were read: that is no sign of a removal.
-  const isForgotten = ({ queue }: Work) => queue.context === null && !queues.has(queue);
-  if (isOver() || works.some(isForgotten)) throw new StaleContext();
+  const isForgotten = ({ queue }: DeviceBatch) => queue.context === null && !queues.has(queue);
+  if (isOver() || deviceBatches.some(isForgotten)) throw new StaleContext();
   for (const queue of queues) {
     const context = contexts.get(queue.device.deviceId);
     queue.context = context ? { ...context, device: queue.device } : null;
@@ -160,8 +160,8 @@ async function load(
   return left;
 }
 
-function noteForgotten(error: StaleContext, works: Work[], unread: ReadonlySet<DeviceQueue>): void {
-  for (const { queue } of works)
+function noteForgotten(error: StaleContext, deviceBatches: DeviceBatch[], unread: ReadonlySet<DeviceQueue>): void {
+  for (const { queue } of deviceBatches)
     if (queue.context === null && !unread.has(queue)) error.forgotten.add(queue.device.deviceId);
 }
 
@@ -179,14 +179,14 @@ const none: ReadonlyMap<number, StoredAlready> = new Map();
  */
 export async function findStoredAlready(
   tx: Sql,
-  works: Work[],
+  deviceBatches: DeviceBatch[],
   findStored: FindStored,
 ): Promise<ReadonlyMap<number, StoredAlready>> {
   const asked = new Map<number, MeasurementRow[]>();
-  for (const { queue, units } of works) {
+  for (const { queue, fragments } of deviceBatches) {
     const { context } = queue;
     if (!context || context.watched.size === 0) continue;
-    const rows = rowsOf(context, units);
+    const rows = rowsOf(context, fragments);
     if (rows.length > 0) asked.set(context.device.deviceId, rows);
   }
   if (asked.size === 0) return none;
@@ -201,11 +201,11 @@ export async function findStoredAlready(
 }
 
 /** All that its purposes read, where one of them is in doubt. */
-function rowsOf({ device, watched, seen, clocks }: DeviceContext, units: Work['units']) {
+function rowsOf({ device, watched, seen, clocks }: DeviceContext, fragments: DeviceBatch['units']) {
   const rows: MeasurementRow[] = [];
   const newest = new Map<string, number>();
   let isInDoubt = false;
-  for (const { content, message } of units) {
+  for (const { content, message } of fragments) {
     if (content.kind !== 'measurements') continue;
     const { arrivedTs } = message.uplink;
     for (const { value } of content.items) {

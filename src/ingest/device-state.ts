@@ -16,7 +16,7 @@ import {
   Pages,
   type Reported,
 } from './rules/model.ts';
-import { aheadMs } from './rules/sense-clock.ts';
+import { aheadMs } from './rules/watermark.ts';
 import { beginClocks, clocksOf, type FindNewest } from './save-states.ts';
 import {
   claimDue,

@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { NewEvent, RecordedEvent } from '../contract/event.ts';
 import type { Rejection } from '../contract/uplink.ts';
 import type { Plan } from './plan.ts';
-import { areTicks, type Work } from './queues.ts';
+import { areTicks, type DeviceBatch } from './queues.ts';
 import type { Message } from './rules/model.ts';
 import type { Written } from './write.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
@@ -59,7 +59,7 @@ export function createEventQuota(
   const underWay = createUnderWay();
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
-  function dropBeyond(plan: Plan, work: Work[]): LeftOut {
+  function dropBeyond(plan: Plan, deviceBatch: DeviceBatch[]): LeftOut {
     const { beyond: events, recorded, isDayOver } = takeBeyond(plan, quota, underWay.of);
     const taken = underWay.take(plan.rows.events);
     if (events.length === 0) return { events, told: [], recorded, taken };
@@ -69,9 +69,9 @@ export function createEventQuota(
     const isDue = (deviceId: number) =>
       (toldMs.get(deviceId) ?? -Infinity) + tellEveryMs <= monotonicClock();
     // A device is told of what its own messages led to.
-    const due = work.filter(({ queue, units }) => {
+    const due = deviceBatch.filter(({ queue, fragments }) => {
       const { deviceId } = queue.device;
-      return counts.has(deviceId) && isDue(deviceId) && !areTicks(units);
+      return counts.has(deviceId) && isDue(deviceId) && !areTicks(fragments);
     });
     for (const one of due) {
       const { deviceId, accountId } = one.queue.device;
@@ -97,7 +97,7 @@ export function createEventQuota(
 
   /** Counts what was committed. */
   function committed(
-    work: Work[],
+    deviceBatch: DeviceBatch[],
     written: Pick<Written, 'recorded' | 'opened'>,
     { events, taken }: LeftOut,
   ): void {
@@ -112,8 +112,8 @@ export function createEventQuota(
       counts.set(accountId, its);
       return its;
     };
-    for (const { queue, units } of work)
-      for (const { content, size } of units)
+    for (const { queue, fragments } of deviceBatch)
+      for (const { content, size } of fragments)
         if (content.kind === 'measurements') of(queue.accountId).measurements += size;
     for (const { accountId, event } of written.recorded)
       of(accountId)[event.type === 'sense' ? 'events' : 'moves'] += 1;
@@ -261,13 +261,13 @@ const until: Record<UsedUp, string> = {
 /** Has a device told how many events of its own messages were not recorded. */
 export function tellUnrecorded(
   { rows }: Plan,
-  { queue, units }: Work,
+  { queue, fragments }: DeviceBatch,
   messageId: string,
   count: number,
   quota: UsedUp,
 ): void {
   const { deviceId, uuid } = queue.device;
-  const { topic, arrivedTs: ts } = units[0]?.message.uplink ?? { topic: '', arrivedTs: 0 };
+  const { topic, arrivedTs: ts } = fragments[0]?.message.uplink ?? { topic: '', arrivedTs: 0 };
   const rejection: Rejection = {
     reason: 'events-not-recorded',
     message: `The account's quota ${quota} is used up: ${count} events of this device were not recorded${until[quota]}. This is said once a minute.`,

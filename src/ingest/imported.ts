@@ -1,6 +1,6 @@
 import { lastOf, type Measurement } from '../contract/values.ts';
 import { plainArray, type Sql } from '../db/sql.ts';
-import { aheadMs, clockAfterImport, ofDevice, type SenseClock } from './rules/sense-clock.ts';
+import { aheadMs, watermarkAfterImport, ofDevice, type Watermark } from './rules/watermark.ts';
 import type { MeasurementRow } from './rules/model.ts';
 import { type FindNewest, saveClocks } from './save-states.ts';
 import { claimStates } from './write.ts';
@@ -64,7 +64,7 @@ async function saveClocksOf(
     if (!last) continue;
     const own = { ts: last.ts, val: lastOf(last) as Measurement['val'] };
     const clock = stored.get(nameOf({ deviceId, sId }));
-    const state = clockAfterImport(clock, own, { plainTs, isAhead, aheadTs: arrivedTs + aheadMs });
+    const state = watermarkAfterImport(clock, own, { plainTs, isAhead, aheadTs: arrivedTs + aheadMs });
     if (state === 'unknown') {
       const before = await findNewest(tx, [{ deviceId, sId }], arrivedTs + aheadMs);
       const { ts: clockTs = null, vals = [] } = before.get(deviceId)?.[sId] ?? {};
@@ -89,8 +89,8 @@ function extentsOf(rows: readonly MeasurementRow[], arrivedTs: WallMs): Extent[]
   return [...extents.values()];
 }
 
-async function listClocks(tx: Sql, deviceIds: number[]): Promise<Map<string, SenseClock>> {
-  const { rows } = await tx.query<{ deviceId: number; sId: string; state: SenseClock }>({
+async function listClocks(tx: Sql, deviceIds: number[]): Promise<Map<string, Watermark>> {
+  const { rows } = await tx.query<{ deviceId: number; sId: string; state: Watermark }>({
     name: 'import-clocks',
     text: `
       select device_id as "deviceId", s_id as "sId", state

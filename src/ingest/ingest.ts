@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeviceIdentity, Uplink } from '../contract/uplink.ts';
 import { type BatcherOptions, createBatcher } from './batcher.ts';
-import { DeviceQueues, stamp } from './queues.ts';
-import { Message, newUnit, uplinkOfTick } from './rules/model.ts';
+import { DeviceQueues, assignTimestamps } from './queues.ts';
+import { Message, newFragment, uplinkOfTick } from './rules/model.ts';
 import { ContextCache, createContextLoader, type ListWaitingSenses } from './device-state.ts';
 import { createEventQuota, type EventQuotaOptions } from './event-quota.ts';
 import { retryBounds, type RetryBounds, storeBatch, type StoreDeps } from './retry.ts';
@@ -24,7 +24,7 @@ import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
  *    5. beginBatches    batcher.ts              begins a transaction where another one may begin (mayBegin)
  *    6. takeBatch       queues.ts               takes what waits: accounts in turn, devices in order
  *    7. storeBatch      retry.ts                stores it, mostly by one commitBatch; what is tried where that
- *                                              fails says recover
+ *                                              fails says planRetry
  *    8. commitBatch     commit.ts               one transaction, of these steps:
  *       load            commit.ts               reads devices that are not remembered (device-state.ts)
  *       planBatch       plan.ts                 gives accounts their parts, and has each message applied to its device
@@ -136,19 +136,19 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   function ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void {
     const message = new Message(uplink, delivery, deps.newUuid);
-    const unit = newUnit(message, uplink.content, uplink.rejections);
+    const fragment = newFragment(message, uplink.content, uplink.rejections);
     const queue = queues.queueOf(device);
     queue.device = device;
-    unit.content = stamp(uplink, queue);
+    fragment.content = assignTimestamps(uplink, queue);
     if (depth() === 0) progress.lastMs = deps.monotonicClock();
-    queues.add(queue, unit);
+    queues.add(queue, fragment);
     batcher.wake();
   }
   function tick(device: DeviceIdentity, delivery: Delivery): void {
     const message = new Message(uplinkOfTick(deps.clock()), delivery, deps.newUuid);
     const queue = queues.queueOf(device);
     queue.device = device;
-    queues.add(queue, newUnit(message, { kind: 'tick' }, []));
+    queues.add(queue, newFragment(message, { kind: 'tick' }, []));
     batcher.wake();
   }
   async function close(drainMs: number): Promise<void> {

@@ -4,7 +4,7 @@ import type { LastSeen, Newest } from '../engine/last-seen.ts';
 import { encodeRuntime } from '../engine/runtime-codec.ts';
 import { evidenceWrite, type EvidenceWrite, mayHaveRows } from './rules/evaluate.ts';
 import { type ClockRow, type DeviceContext, Pages } from './rules/model.ts';
-import { ofDevice, type Remarked, type SenseClock } from './rules/sense-clock.ts';
+import { ofDevice, type Remarked, type Watermark } from './rules/watermark.ts';
 
 /** A device as it stands after the transaction, and what of its evidence is written. */
 type Saved = { context: DeviceContext; write: EvidenceWrite };
@@ -151,7 +151,7 @@ export type FindNewest = (
 ) => Promise<ReadonlyMap<number, LastSeen>>;
 
 /** What is stored of a device's clocks, by sense; what it was told of them under `ofDevice`. */
-export type StoredClocks = Record<string, SenseClock | Remarked>;
+export type StoredClocks = Record<string, Watermark | Remarked>;
 
 /** Writes what changed of the clocks of senses; nothing where another writes the device meanwhile. */
 export async function saveClocks(tx: Sql, rows: Iterable<ClockRow>): Promise<void> {
@@ -180,10 +180,10 @@ export function clocksOf(
   stored: StoredClocks | null,
   newest: LastSeen,
 ): Pick<DeviceContext, 'seen' | 'clocks' | 'remarked'> {
-  const clocks = new Map<string, SenseClock>();
+  const clocks = new Map<string, Watermark>();
   const seen = [...watched.keys()].map((sId): Newest | undefined => {
     const last = Object.hasOwn(newest, sId) ? newest[sId] : undefined;
-    const clock = stored && Object.hasOwn(stored, sId) ? (stored[sId] as SenseClock) : undefined;
+    const clock = stored && Object.hasOwn(stored, sId) ? (stored[sId] as Watermark) : undefined;
     if (!last || last.ts !== clock?.newestTs) return last;
     clocks.set(sId, clock);
     const { clockTs, vals = clockTs === last.ts ? last.vals : [] } = clock;
@@ -210,13 +210,13 @@ export async function beginClocks(
   const { stored, newest, untilTs } = known;
   const isUnknown = (sId: string) => {
     const { ts = -Infinity } = newest[sId] ?? {};
-    return ts > untilTs && (stored?.[sId] as SenseClock | undefined)?.newestTs !== ts;
+    return ts > untilTs && (stored?.[sId] as Watermark | undefined)?.newestTs !== ts;
   };
   const begun = Object.keys(newest).filter((sId) => watched.has(sId) && isUnknown(sId));
   if (begun.length === 0) return stored;
   const wanted = begun.map((sId) => ({ deviceId, sId }));
   const before = (await findNewest(tx, wanted, untilTs)).get(deviceId) ?? {};
-  const states = begun.map((sId): [string, SenseClock] => {
+  const states = begun.map((sId): [string, Watermark] => {
     const last = newest[sId];
     const { ts: clockTs = null, vals = [] } = before[sId] ?? {};
     const state = { newestTs: last?.ts ?? 0, newestVal: lastOf(last), clockTs, vals, late: null };
@@ -250,7 +250,7 @@ export async function findClockNotes(
   deviceId: number,
   newest: LastSeen,
 ): Promise<{ notes: ClockNote[]; told: Remarked | null }> {
-  const { rows } = await db.query<{ s_id: string; state: SenseClock | Remarked }>(
+  const { rows } = await db.query<{ s_id: string; state: Watermark | Remarked }>(
     'select s_id, state from sense_clock where device_id = $1 order by s_id',
     [deviceId],
   );
@@ -259,7 +259,7 @@ export async function findClockNotes(
   return { notes: notesOf(senses as SenseRow[], newest), told: told ?? null };
 }
 
-type SenseRow = { s_id: string; state: SenseClock };
+type SenseRow = { s_id: string; state: Watermark };
 
 function notesOf(rows: SenseRow[], newest: LastSeen): ClockNote[] {
   const isValid = ({ s_id, state }: SenseRow) =>
@@ -277,7 +277,7 @@ export async function listClockTimes(
   db: Sql,
   newest: ReadonlyMap<number, LastSeen>,
 ): Promise<{ deviceId: number; sId: string; ts: number }[]> {
-  const { rows } = await db.query<{ device_id: number; s_id: string; state: SenseClock }>(
+  const { rows } = await db.query<{ device_id: number; s_id: string; state: Watermark }>(
     'select device_id, s_id, state from sense_clock where device_id = any($1::bigint[]) and s_id <> $2',
     [[...newest.keys()], ofDevice],
   );

@@ -9,17 +9,17 @@ import { ingestLock } from '../db/locks.ts';
 import { plainArray, plainArrays, type Sql, textList } from '../db/sql.ts';
 import type { StoredLog, StoredRuntime } from '../engine/runtime-codec.ts';
 import type { Plan } from './plan.ts';
-import type { Work } from './queues.ts';
+import type { DeviceBatch } from './queues.ts';
 import type { DueRow } from './rules/apply.ts';
 import {
   type Changes,
   type DeviceContext,
   type DisplayRow,
   type MeasurementRow,
-  newUnit,
+  newFragment,
   type ProfileAnswerRow,
   type RejectionRow,
-  type Unit,
+  type Fragment,
 } from './rules/model.ts';
 import { saveClocks, saveRuntimes, saveStates, type StoredClocks } from './save-states.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
@@ -119,8 +119,8 @@ const accountIdsOf = ({ moved, evaluated, held, unchanged }: Plan): number[] => 
 ];
 
 /** What is remembered of them says that they are there: they are read again, and found to be gone. */
-function forgetDevicesOf({ works }: Plan, accountIds: ReadonlySet<number>): void {
-  for (const { queue } of works) if (accountIds.has(queue.accountId)) queue.context = null;
+function forgetDevicesOf({ deviceBatches }: Plan, accountIds: ReadonlySet<number>): void {
+  for (const { queue } of deviceBatches) if (accountIds.has(queue.accountId)) queue.context = null;
 }
 
 /** Gives the events that are new. */
@@ -407,22 +407,22 @@ export class MillisecondFull extends Error {
 }
 
 /** The same batch, with those measurements turned into rejections. */
-export function rejectBeyondMillisecond(batch: Work[], rows: MeasurementRow[]): Work[] {
+export function rejectBeyondMillisecond(batch: DeviceBatch[], rows: MeasurementRow[]): DeviceBatch[] {
   const full = new Set(rows.map((row) => nameOf(row.deviceId, row)));
-  return batch.map(({ queue, units }) => {
+  return batch.map(({ queue, fragments }) => {
     const isFull = ({ value }: Item<SentMeasurement>) => {
       const { sId, ts, val } = value;
       const place = typeof val === 'number' ? { val } : { val: val.lat, long: val.long };
       return full.has(nameOf(queue.device.deviceId, { sId, ts, ...place }));
     };
-    return { queue, units: units.map((unit) => rejectSome(unit, isFull)) };
+    return { queue, fragments: fragments.map((fragment) => rejectSome(fragment, isFull)) };
   });
 }
 
-function rejectSome(unit: Unit, isWrong: (item: Item<SentMeasurement>) => boolean): Unit {
-  const { message, content, rejections } = unit;
-  if (content.kind !== 'measurements' || !content.items.some(isWrong)) return unit;
-  return newUnit(message, { ...content, items: content.items.filter((item) => !isWrong(item)) }, [
+function rejectSome(fragment: Fragment, isWrong: (item: Item<SentMeasurement>) => boolean): Fragment {
+  const { message, content, rejections } = fragment;
+  if (content.kind !== 'measurements' || !content.items.some(isWrong)) return fragment;
+  return newFragment(message, { ...content, items: content.items.filter((item) => !isWrong(item)) }, [
     ...rejections,
     ...content.items.filter(isWrong).map(toRejection),
   ]);

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { recordEvent } from '../../src/ingest/rules/evaluate.ts';
 import { type DeviceContext, type MessageScope, noChanges } from '../../src/ingest/rules/model.ts';
-import { device } from './units.ts';
+import { device } from './fragments.ts';
 
 it('gives events of one moment keys that sort as they happened, over batches and versions', () => {
   const keys: string[] = [];

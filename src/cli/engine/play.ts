@@ -25,12 +25,12 @@ import { describeEvaluation, explain } from '../../engine/explain.ts';
 import { reportedMoveOf } from '../../engine/fire.ts';
 import type { LastSeen, Listening, Newest } from '../../engine/last-seen.ts';
 import { broughtBack, enter, type Runtime, startRuntime } from '../../engine/runtime.ts';
-import { stamp, type Stamping } from '../../ingest/queues.ts';
+import { assignTimestamps, type GivenTimestamps } from '../../ingest/queues.ts';
 import { isOldReport } from '../../ingest/rules/apply.ts';
 import { addSilentSenses } from '../../ingest/rules/evaluate.ts';
-import { type Clocked, TakeTime } from '../../ingest/rules/event-time.ts';
+import { type Clocked, EventTimes } from '../../ingest/rules/event-time.ts';
 import { noChanges, Pages, type Reported, StoredAlready } from '../../ingest/rules/model.ts';
-import { aheadMs } from '../../ingest/rules/sense-clock.ts';
+import { aheadMs } from '../../ingest/rules/watermark.ts';
 import { InputError, parsePurposes, parseWith } from './options.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
@@ -114,7 +114,7 @@ export type Remark = { reason: string; message: string };
  * whose measurements are all stored.
  */
 export class Arrival {
-  readonly #queue: Stamping = { lastArrival: null };
+  readonly #queue: GivenTimestamps = { lastArrival: null };
   readonly #stored = new StoredAlready([]);
   #known: Clocked = {
     device: { deviceId: 0, uuid: '' },
@@ -131,12 +131,12 @@ export class Arrival {
     take: (measurement: Measurement, t: number | null) => void,
   ): Remark[] {
     const items = sent.map((value, index) => ({ index, value }));
-    const content = stamp({ content: { kind: 'measurements', items }, arrivedTs }, this.#queue);
+    const content = assignTimestamps({ content: { kind: 'measurements', items }, arrivedTs }, this.#queue);
     if (content.kind !== 'measurements') return [];
     this.#watch(sent);
     const rows = noChanges();
     const message = { topic: 'measurements', arrivedTs, stored: this.#stored, rows };
-    const times = new TakeTime(this.#known, message);
+    const times = new EventTimes(this.#known, message);
     for (const { index, value, isStamped = false } of content.items) {
       const { sId, val, ts = arrivedTs } = value;
       const measurement = { sId, val, ts };

@@ -36,11 +36,11 @@ import {
   plannedOutcomeOf,
   type Reported,
   type StoredAlready,
-  type Unit,
-  type UnitContent,
+  type Fragment,
+  type FragmentContent,
 } from './model.ts';
 import { collectRejections, type RejectionCollector } from './rejections.ts';
-import { aheadMs } from './sense-clock.ts';
+import { aheadMs } from './watermark.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
 /**
@@ -51,7 +51,7 @@ import type { WallMs } from '../../lib/clock-readings.ts';
  */
 export function apply(
   context: DeviceContext,
-  unit: Unit,
+  fragment: Fragment,
   rows: Changes,
   limits: ApplyLimits,
   budget: Budget,
@@ -59,11 +59,11 @@ export function apply(
 ): Applied {
   // Most messages have none.
   let rejections: RejectionCollector | undefined;
-  const { message } = unit;
+  const { message } = fragment;
   const outcome = message.outcome && plannedOutcomeOf(message, rows, limits);
   const reject = (rejection: Rejection) => {
     outcome?.reject(rejection);
-    rejections ??= collectRejections(context, unit, rows, limits);
+    rejections ??= collectRejections(context, fragment, rows, limits);
     budget.spent += rejections.add(rejection) ? costs.rejection : costs.counted;
   };
   const { topic, arrivedTs } = message.uplink;
@@ -71,11 +71,11 @@ export function apply(
   // Mostly no profile has members of time.
   const isTimed = context.current?.profile.isTimed || context.pending?.isTimed;
   const ticked: Ticked = isTimed
-    ? runTicks(context, scope, { isTick: unit.content.kind === 'tick' })
+    ? runTicks(context, scope, { isTick: fragment.content.kind === 'tick' })
     : { context, isBehind: false };
   const applied = ticked.isBehind
-    ? waiting(ticked.context, unit.content)
-    : applyUnit(ticked.context, unit, scope);
+    ? waiting(ticked.context, fragment.content)
+    : applyFragment(ticked.context, fragment, scope);
   if (!rejections) return applied;
   const recentRejections = rejections.end();
   if (recentRejections === context.recentRejections) return applied;
@@ -83,13 +83,13 @@ export function apply(
 }
 
 /** A tick does what there is room for, and the next one goes on; a message waits until nothing is left to do before it. */
-function waiting(context: DeviceContext, content: UnitContent): Applied {
+function waiting(context: DeviceContext, content: FragmentContent): Applied {
   return content.kind === 'tick' ? whole(context) : { context, items: 0 };
 }
 
-function applyUnit(
+function applyFragment(
   context: DeviceContext,
-  { content, rejections }: Unit,
+  { content, rejections }: Fragment,
   scope: MessageScope,
 ): Applied {
   for (const rejection of rejections) scope.reject(rejection);

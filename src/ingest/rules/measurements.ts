@@ -3,7 +3,7 @@ import { checkConfigurationSizes } from '../../contract/purpose.ts';
 import type { Item, Rejection, SentMeasurement } from '../../contract/uplink.ts';
 import type { Measurement } from '../../contract/values.ts';
 import { makesAlarms, MessageEvaluation, signal } from './evaluate.ts';
-import { TakeTime } from './event-time.ts';
+import { EventTimes } from './event-time.ts';
 import type { Applied, ApplyLimits, DeviceContext, MeasurementRow, MessageScope } from './model.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
@@ -20,7 +20,7 @@ export function applyMeasurements(
   const { deviceId } = before.device;
   const { limits, arrivedTs, budget, rows } = scope;
   const evaluation = new MessageEvaluation(before, scope);
-  const times = new TakeTime(before, scope);
+  const times = new EventTimes(before, scope);
   let applied = 0;
   while (applied < items.length && (applied === 0 || !budget.isSpent)) {
     const { index, value, isStamped = false } = items[applied++] as Item<SentMeasurement>;

@@ -17,7 +17,7 @@ import type { Measurement, Place } from '../../contract/values.ts';
 import type { Profile, Weight } from '../../engine/compile.ts';
 import type { Listening, Newest } from '../../engine/last-seen.ts';
 import type { Runtime } from '../../engine/runtime.ts';
-import type { Remarked, SenseClock } from './sense-clock.ts';
+import type { Remarked, Watermark } from './watermark.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** A message on its way to the database, and whom to tell. */
@@ -30,9 +30,9 @@ export class Message {
   isPayloadStored = false;
   /** How many of its sense events are committed, or being committed. */
   recorded = 0;
-  /** How many of its units are not stored yet. */
+  /** How many of its fragments are not stored yet. */
   open = 1;
-  /** Of the units that are committed; null: nobody asks. */
+  /** Of the fragments that are committed; null: nobody asks. */
   outcome: Outcome | null;
   readonly uplink: Uplink;
   readonly delivery: Delivery;
@@ -45,15 +45,15 @@ export class Message {
     this.newUuid = newUuid;
   }
 
-  /** One of its units is committed; with the last one the message is acknowledged. */
-  unitStored(): void {
+  /** One of its fragments is committed; with the last one the message is acknowledged. */
+  fragmentStored(): void {
     this.open -= 1;
     if (this.open !== 0) return;
     if (this.outcome) this.delivery.settled?.(this.outcome);
     this.delivery.stored();
   }
 
-  /** One of its units will not be stored, and so the message is not. Told once. */
+  /** One of its fragments will not be stored, and so the message is not. Told once. */
   fail(error: unknown): void {
     if (this.open <= 0) return;
     // What is left of it does not count any more.
@@ -62,13 +62,13 @@ export class Message {
   }
 }
 
-/** What a unit brings: what a device sent, or the time that came to it. */
-export type UnitContent = UplinkContent | { kind: 'tick' };
+/** What a fragment brings: what a device sent, or the time that came to it. */
+export type FragmentContent = UplinkContent | { kind: 'tick' };
 
 /** The part of a message that is stored or fails together: all of it, until a failed batch is split. */
-export type Unit = {
+export type Fragment = {
   message: Message;
-  content: UnitContent;
+  content: FragmentContent;
   /** Items that it brings into a batch: `sizeOf` its content. */
   size: number;
   rejections: Rejection[];
@@ -76,12 +76,12 @@ export type Unit = {
   isRefused?: true;
 };
 
-export function newUnit(message: Message, content: UnitContent, rejections: Rejection[]): Unit {
+export function newFragment(message: Message, content: FragmentContent, rejections: Rejection[]): Fragment {
   return { message, content, size: sizeOf(content), rejections };
 }
 
-/** How many items a unit of this content brings into a batch. */
-export function sizeOf(content: UnitContent): number {
+/** How many items a fragment of this content brings into a batch. */
+export function sizeOf(content: FragmentContent): number {
   return 'items' in content ? Math.max(1, content.items.length) : 1;
 }
 
@@ -120,7 +120,7 @@ export type DisplayRow = {
 };
 
 /** What is kept of a sense's clock, or of what the device was told of it (`ofDevice`). */
-export type ClockRow = { deviceId: number; sId: string; state: SenseClock | Remarked };
+export type ClockRow = { deviceId: number; sId: string; state: Watermark | Remarked };
 
 /** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
 type Effect =
@@ -320,7 +320,7 @@ export type DeviceContext = {
   watched: ReadonlyMap<string, number>;
   seen: Pages<Newest>;
   /** By sense, where the history's newest is not all there is to know of its clock; null: of none. */
-  clocks: ReadonlyMap<string, SenseClock> | null;
+  clocks: ReadonlyMap<string, Watermark> | null;
   remarked: Remarked | null;
   /** Senses of alarms that are told with the next fresh measurement: these, and maybe more; null: none. */
   waitingSenses: ReadonlySet<string> | null;

@@ -13,7 +13,7 @@ import {
   type RecentRejections,
   recentRejectionsAt,
   type RejectionRow,
-  type Unit,
+  type Fragment,
 } from './model.ts';
 
 /** Names that a device made up are a part of them, and may be as long as a message. */
@@ -40,7 +40,7 @@ export function collectRejections(
     device: { deviceId, uuid },
     recentRejections: before,
   }: Pick<DeviceContext, 'device' | 'recentRejections'>,
-  { message: source, isRefused }: Unit,
+  { message: source, isRefused }: Fragment,
   rows: Changes,
   { rejectionsPerMessage, rejectionBytesPerDevice }: CollectLimits,
 ): RejectionCollector {

@@ -1,6 +1,6 @@
 import type { DeviceIdentity, Uplink } from '../../src/contract/uplink.ts';
-import { Message, newUnit, type Unit, uplinkOfTick } from '../../src/ingest/rules/model.ts';
-import type { Work } from '../../src/ingest/queues.ts';
+import { Message, newFragment, type Fragment, uplinkOfTick } from '../../src/ingest/rules/model.ts';
+import type { DeviceBatch } from '../../src/ingest/queues.ts';
 
 export const device = (deviceId: number, accountId = 1): DeviceIdentity => ({
   deviceId,
@@ -9,7 +9,7 @@ export const device = (deviceId: number, accountId = 1): DeviceIdentity => ({
 });
 
 /** A message of `count` measurements that nobody waits for; withdrawn where its failure is to be noted. */
-export function measurementsUnit(id: string, count: number, failures?: string[]): Unit {
+export function measurementsFragment(id: string, count: number, failures?: string[]): Fragment {
   const items = Array.from({ length: count }, (_, index) => ({
     index,
     value: { sId: '0x01', val: index, ts: index },
@@ -23,19 +23,19 @@ export function measurementsUnit(id: string, count: number, failures?: string[])
   };
   const message = new Message(uplink, delivery, () => id);
   message.id = id;
-  return newUnit(message, content, []);
+  return newFragment(message, content, []);
 }
 
 /** Time that comes to a device, and whose end nobody waits for. */
-export function tickUnit(id: string): Unit {
+export function tickFragment(id: string): Fragment {
   const message = new Message(
     uplinkOfTick(0),
     { isWithdrawn: false, stored() {}, failed() {} },
     () => id,
   );
   message.id = id;
-  return newUnit(message, { kind: 'tick' }, []);
+  return newFragment(message, { kind: 'tick' }, []);
 }
 
-export const unitIds = (batch: Work[]) =>
-  batch.flatMap(({ units }) => units.map(({ message }) => message.id));
+export const fragmentIds = (batch: DeviceBatch[]) =>
+  batch.flatMap(({ fragments }) => fragments.map(({ message }) => message.id));

@@ -24,7 +24,7 @@ export type LateRun = {
  * What is known of a sense's clock beside the history's newest measurement. The clock is the newest time of
  * those that were not ahead; what is below it is too late.
  */
-export type SenseClock = {
+export type Watermark = {
   /** The history's newest: once that is another one, this counts no more. */
   newestTs: number;
   newestVal: Measurement['val'] | undefined;
@@ -79,11 +79,11 @@ export type Imported = {
  * ahead does not. `newest`: the history's newest now. Null: it stays as it is, or counts no more; `unknown`:
  * the history says where it was before what is ahead.
  */
-export function clockAfterImport(
-  clock: SenseClock | undefined,
+export function watermarkAfterImport(
+  clock: Watermark | undefined,
   newest: { ts: number; val: Measurement['val'] },
   { plainTs, isAhead, aheadTs }: Imported,
-): SenseClock | 'unknown' | null {
+): Watermark | 'unknown' | null {
   const moved = (clockTs: number | null) =>
     plainTs === -Infinity ? clockTs : Math.max(clockTs ?? -Infinity, plainTs);
   if (clock?.newestTs === newest.ts) {
