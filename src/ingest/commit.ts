@@ -9,18 +9,18 @@ import { type Plan, planBatch, postponeUnread } from './plan.ts';
 import { areTicks, type DeviceQueue, type DeviceQueues, tickedTs, type DeviceBatch } from './queues.ts';
 import {
   type ApplyLimits,
-  type DeviceContext,
+  type DeviceState,
   type MeasurementRow,
   nameOfStored,
   StoredAlready,
 } from './rules/model.ts';
 import { aheadMs } from './rules/watermark.ts';
-import { StaleContext, write, type Writers, type Written } from './write.ts';
+import { StaleDeviceState, write, type Writers, type Written } from './write.ts';
 
 export type CommitDeps = TellDeps & {
   db: Database;
   writers: Writers;
-  loadContexts: ContextLoader;
+  loadDeviceStates: ContextLoader;
   findStored: FindStored;
   /** Told of the devices that were read or used. */
   remembered: ContextCache;
@@ -56,7 +56,7 @@ const allRead: ReadonlySet<DeviceQueue> = new Set();
 
 /**
  * Stores messages in one transaction, or as many as one may cost: loads what is not known of their devices,
- * plans, writes, commits, and tells. Throws what the database says, `StaleContext` or `MillisecondFull`:
+ * plans, writes, commits, and tells. Throws what the database says, `StaleDeviceState` or `MillisecondFull`:
  * whether it is stored may be unknown then, and what the queues know too.
  */
 export async function commitBatch(
@@ -83,16 +83,16 @@ export async function commitBatch(
     // To write what took half of that to plan is a piece of its own.
     if (plan.cost > deps.maxBatchItems / 2) {
       await setImmediate();
-      if (isOver()) throw new StaleContext();
+      if (isOver()) throw new StaleDeviceState();
     }
     return write(tx, plan, areNew, deps.writers);
   }
 
   async function findKept(tx: Transaction, read: DeviceBatch[]) {
-    const known = read.filter(({ queue }) => queue.context !== null);
+    const known = read.filter(({ queue }) => queue.deviceState !== null);
     const stored = await findStoredAlready(tx, known, deps.findStored);
     // Forgotten meanwhile: that is no sign of a removal.
-    if (isOver() || known.some(({ queue }) => queue.context === null)) throw new StaleContext();
+    if (isOver() || known.some(({ queue }) => queue.deviceState === null)) throw new StaleDeviceState();
     return stored;
   }
 
@@ -102,8 +102,8 @@ export async function commitBatch(
     stage = 'sent';
     if (leftOut !== noneLeftOut) deps.eventQuota?.committing(leftOut);
     // A silent device is read again when it speaks: the memory is for those that send.
-    for (const { queue, context } of plan.after)
-      queue.context = unread.ticked.has(queue) ? null : context;
+    for (const { queue, deviceState } of plan.after)
+      queue.deviceState = unread.ticked.has(queue) ? null : deviceState;
     for (const { queue } of plan.deviceBatches) deps.remembered.note(queue);
     onCommitSent(plan, committing);
   }
@@ -116,9 +116,9 @@ export async function commitBatch(
     });
   } catch (error) {
     deps.eventQuota?.undo(leftOut, isSent(stage));
-    if (error instanceof StaleContext) noteForgotten(error, deviceBatches, unread.queues);
+    if (error instanceof StaleDeviceState) noteForgotten(error, deviceBatches, unread.queues);
     // They were read as claimed, and with the rollback they are not.
-    for (const queue of unread.queues) queue.context = null;
+    for (const queue of unread.queues) queue.deviceState = null;
     throw error;
   } finally {
     stage = 'over';
@@ -130,39 +130,39 @@ export async function commitBatch(
 
 /**
  * Reads what is not known of devices, and notes those in `unread`. Gives those that one transaction has no room
- * to read. Throws `StaleContext` where others changed meanwhile.
+ * to read. Throws `StaleDeviceState` where others changed meanwhile.
  */
 async function load(
   deviceBatches: DeviceBatch[],
   unread: Unread,
   tx: Transaction,
   isOver: () => boolean,
-  { loadContexts, remembered }: CommitDeps,
+  { loadDeviceStates, remembered }: CommitDeps,
 ): Promise<ReadonlySet<DeviceQueue>> {
   const { queues, ticked, arrived } = unread;
   for (const { queue, fragments } of deviceBatches) {
-    if (queue.context !== null) continue;
+    if (queue.deviceState !== null) continue;
     queues.add(queue);
     const [first] = fragments;
     if (first) arrived.set(queue, first.message.uplink.arrivedTs);
     if (areTicks(fragments)) ticked.set(queue, tickedTs(fragments) ?? 0);
   }
   if (queues.size === 0) return allRead;
-  const { contexts, left } = await loadContexts(tx, [...queues], ticked, arrived);
+  const { deviceStates, left } = await loadDeviceStates(tx, [...queues], ticked, arrived);
   // Forgotten while others were read: that is no sign of a removal.
-  const isForgotten = ({ queue }: DeviceBatch) => queue.context === null && !queues.has(queue);
-  if (isOver() || deviceBatches.some(isForgotten)) throw new StaleContext();
+  const isForgotten = ({ queue }: DeviceBatch) => queue.deviceState === null && !queues.has(queue);
+  if (isOver() || deviceBatches.some(isForgotten)) throw new StaleDeviceState();
   for (const queue of queues) {
-    const context = contexts.get(queue.device.deviceId);
-    queue.context = context ? { ...context, device: queue.device } : null;
+    const deviceState = deviceStates.get(queue.device.deviceId);
+    queue.deviceState = deviceState ? { ...deviceState, device: queue.device } : null;
     if (!ticked.has(queue)) remembered.note(queue);
   }
   return left;
 }
 
-function noteForgotten(error: StaleContext, deviceBatches: DeviceBatch[], unread: ReadonlySet<DeviceQueue>): void {
+function noteForgotten(error: StaleDeviceState, deviceBatches: DeviceBatch[], unread: ReadonlySet<DeviceQueue>): void {
   for (const { queue } of deviceBatches)
-    if (queue.context === null && !unread.has(queue)) error.forgotten.add(queue.device.deviceId);
+    if (queue.deviceState === null && !unread.has(queue)) error.forgotten.add(queue.device.deviceId);
 }
 
 /** TypeScript does not see that a callback has changed it. */
@@ -184,10 +184,10 @@ export async function findStoredAlready(
 ): Promise<ReadonlyMap<number, StoredAlready>> {
   const asked = new Map<number, MeasurementRow[]>();
   for (const { queue, fragments } of deviceBatches) {
-    const { context } = queue;
-    if (!context || context.watched.size === 0) continue;
-    const rows = rowsOf(context, fragments);
-    if (rows.length > 0) asked.set(context.device.deviceId, rows);
+    const { deviceState } = queue;
+    if (!deviceState || deviceState.watched.size === 0) continue;
+    const rows = rowsOf(deviceState, fragments);
+    if (rows.length > 0) asked.set(deviceState.device.deviceId, rows);
   }
   if (asked.size === 0) return none;
   const found = Map.groupBy(
@@ -201,7 +201,7 @@ export async function findStoredAlready(
 }
 
 /** All that its purposes read, where one of them is in doubt. */
-function rowsOf({ device, watched, seen, clocks }: DeviceContext, fragments: DeviceBatch['units']) {
+function rowsOf({ device, watched, seen, clocks }: DeviceState, fragments: DeviceBatch['units']) {
   const rows: MeasurementRow[] = [];
   const newest = new Map<string, number>();
   let isInDoubt = false;

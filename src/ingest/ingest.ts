@@ -41,7 +41,7 @@ import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 
 export type IngestOptions = BatcherOptions & {
   limits: StoreDeps['limits'];
-  /** Devices whose context is remembered while they are silent. */
+  /** Devices whose state is remembered while they are silent. */
   maxRememberedDevices: number;
   /** What may be remembered of them, with their profiles, in bytes by estimate. */
   maxRememberedBytes: number;
@@ -113,7 +113,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     limits,
     maxBatchItems,
     remembered,
-    loadContexts: createContextLoader(deps.findNewest, remembered, deps.listWaitingSenses),
+    loadDeviceStates: createContextLoader(deps.findNewest, remembered, deps.listWaitingSenses),
     eventQuota: deps.eventQuota && createEventQuota(deps.eventQuota, deps),
     redeliveries: { untilMs: -Infinity },
     retry: options.retry ?? retryBounds,

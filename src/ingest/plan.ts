@@ -5,7 +5,7 @@ import {
   Budget,
   type Changes,
   costOf,
-  type DeviceContext,
+  type DeviceState,
   evidenceCost,
   type Message,
   newFragment,
@@ -21,16 +21,16 @@ import type { WallMs } from '../lib/clock-readings.ts';
 export type Plan = {
   rows: Changes;
   /** Devices that stand elsewhere, as they stand afterwards; `version` is the one they were read at. */
-  moved: DeviceContext[];
+  moved: DeviceState[];
   /** Devices that stay where they are, with other evidence. */
-  evaluated: DeviceContext[];
+  evaluated: DeviceState[];
   /** Devices whose row stays, and must still be as it was read; with a profile, and without. */
-  held: DeviceContext[];
-  unchanged: DeviceContext[];
+  held: DeviceState[];
+  unchanged: DeviceState[];
   /** When devices are due next, where that changes. */
   due: DueRow[];
   /** What each queue knows after the commit. */
-  after: { queue: DeviceQueue; context: DeviceContext }[];
+  after: { queue: DeviceQueue; deviceState: DeviceState }[];
   /** The messages, or parts of them, that are stored with it. */
   fragments: Fragment[];
   /** Messages of devices that are no more. */
@@ -159,9 +159,9 @@ function listShares(batch: DeviceBatch[]): Share[] {
 function demandOf({ queue, fragments }: DeviceBatch): number {
   let items = 0;
   for (const { size } of fragments) items += size;
-  if (!queue.context) return items;
+  if (!queue.deviceState) return items;
   // The cost was set before the device's state was read.
-  if (queue.cost === unreadCost) queue.cost = costOf(queue.context);
+  if (queue.cost === unreadCost) queue.cost = costOf(queue.deviceState);
   return items * queue.cost.perItem + queue.cost.once;
 }
 
@@ -174,7 +174,7 @@ export type PlanDeviceDeps = {
 
 /** What was applied of a device's fragments. */
 type AppliedFragments = {
-  context: DeviceContext;
+  deviceState: DeviceState;
   /** How many; of the last of them perhaps a part: then it was split. */
   done: number;
   split: [Fragment, Fragment] | null;
@@ -186,7 +186,7 @@ type AppliedFragments = {
 /** Adds to the plan what becomes of one device's messages, until the budget is spent; at least one item. */
 export function planDevice(deviceBatch: DeviceBatch, plan: Plan, deps: PlanDeviceDeps): void {
   const { queue, fragments } = deviceBatch;
-  const before = contextOf(queue);
+  const before = deviceStateOf(queue);
   // Its messages were put back when the transaction was tried before, and come with another one.
   if (fragments.length === 0 || !before) {
     plan.orphaned.push(...fragments);
@@ -197,37 +197,37 @@ export function planDevice(deviceBatch: DeviceBatch, plan: Plan, deps: PlanDevic
   const applied = applyFragments(before, fragments, plan, deps);
   splitAtBudget(deviceBatch, applied, plan);
   const { hasTick } = applied;
-  const context = noteDue(before, applied, plan, deps);
+  const deviceState = noteDue(before, applied, plan, deps);
   // A tick raises the version whatever it finds: what others remember of the device's due time is void. Where alarms
   // are decided, or texts kept, one transaction of the device does so after the other: each writes its row.
   const isDecided = countDecided(plan.rows) !== decided;
-  if (!hasTick && !isDecided && keepsRow(before, context)) {
-    (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
-    if (context !== before) plan.after.push({ queue, context });
+  if (!hasTick && !isDecided && keepsRow(before, deviceState)) {
+    (deviceState.watched.size > 0 ? plan.held : plan.unchanged).push(deviceState);
+    if (deviceState !== before) plan.after.push({ queue, deviceState });
     return;
   }
-  if (context.current && context.runtime && context.runtime !== before.runtime)
-    deps.budget.spent += evidenceCost(context.current.profile, context.runtime);
-  (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
-  plan.after.push({ queue, context: { ...context, version: context.version + 1 } });
+  if (deviceState.current && deviceState.runtime && deviceState.runtime !== before.runtime)
+    deps.budget.spent += evidenceCost(deviceState.current.profile, deviceState.runtime);
+  (standsAs(before, deviceState) ? plan.evaluated : plan.moved).push(deviceState);
+  plan.after.push({ queue, deviceState: { ...deviceState, version: deviceState.version + 1 } });
 }
 
 /** What is known of the device, at the connector where it was seen last. */
-function contextOf({ context, device }: DeviceQueue): DeviceContext | null {
-  if (!context || context.device.connectorId === device.connectorId) return context;
-  return { ...context, device };
+function deviceStateOf({ deviceState, device }: DeviceQueue): DeviceState | null {
+  if (!deviceState || deviceState.device.connectorId === device.connectorId) return deviceState;
+  return { ...deviceState, device };
 }
 
 const countDecided = ({ signals, displays }: Changes) => signals.length + displays.size;
 
 function applyFragments(
-  before: DeviceContext,
+  before: DeviceState,
   fragments: Fragment[],
   { rows, sources }: Plan,
   { limits, budget, stored }: PlanDeviceDeps,
 ): AppliedFragments {
   const own = stored.get(before.device.deviceId) ?? null;
-  let context = before;
+  let deviceState = before;
   let done = 0;
   let split: [Fragment, Fragment] | null = null;
   let arrivedTs = 0;
@@ -237,8 +237,8 @@ function applyFragments(
     const { message } = fragment;
     ({ arrivedTs } = message.uplink);
     const from = rows.events.length;
-    const applied = apply(context, fragment, rows, limits, budget, own);
-    context = applied.context;
+    const applied = apply(deviceState, fragment, rows, limits, budget, own);
+    deviceState = applied.deviceState;
     const isBehind = applied.items === 0;
     if (rows.events.length > from) sources.push({ message: isBehind ? null : message, from });
     if (isBehind) break;
@@ -246,7 +246,7 @@ function applyFragments(
     hasTick ||= fragment.content.kind === 'tick';
     if (applied.items < fragment.size) split = splitFragment(fragment, applied.items);
   }
-  return { context, done, split, arrivedTs, hasTick };
+  return { deviceState, done, split, arrivedTs, hasTick };
 }
 
 /** Divides a device's fragments into those that the plan holds, and those that are postponed. */
@@ -268,24 +268,24 @@ function splitAtBudget(deviceBatch: DeviceBatch, { done, split }: AppliedFragmen
 
 /** The device with its next due time, where that may be another one than before. */
 function noteDue(
-  before: DeviceContext,
-  { context, arrivedTs, hasTick: isTick }: AppliedFragments,
+  before: DeviceState,
+  { deviceState, arrivedTs, hasTick: isTick }: AppliedFragments,
   plan: Plan,
   { budget, limits }: PlanDeviceDeps,
-): DeviceContext {
-  const isSame = context.runtime === before.runtime && context.current === before.current;
-  if (isSame && !isTick) return context;
-  const due = planDue(context, { arrivedTs, isTick }, limits);
+): DeviceState {
+  const isSame = deviceState.runtime === before.runtime && deviceState.current === before.current;
+  if (isSame && !isTick) return deviceState;
+  const due = planDue(deviceState, { arrivedTs, isTick }, limits);
   budget.spent += due.cost + (isTick ? 1 : 0);
   if (due.row) plan.due.push(due.row);
-  return due.context;
+  return due.deviceState;
 }
 
 /**
  * Whether a device's row stays. Other members are kept elsewhere: what its senses' newest is in the history, and
  * in a table of their clocks; how many rejections it had. Asked of each device of each batch.
  */
-function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
+function keepsRow(before: DeviceState, after: DeviceState): boolean {
   return (
     after === before ||
     (after.runtime === before.runtime &&
@@ -303,7 +303,7 @@ function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
 }
 
 /** Whether a device's row has nothing new to keep, but perhaps its evidence. */
-function standsAs(before: DeviceContext, after: DeviceContext): boolean {
+function standsAs(before: DeviceState, after: DeviceState): boolean {
   return (
     after.place === before.place &&
     after.placeTs === before.placeTs &&

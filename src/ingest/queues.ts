@@ -9,7 +9,7 @@ import { DomainError } from '../errors.ts';
 import { type AccountTurns, createAccountTurns } from './fair-queue.ts';
 import {
   costOf,
-  type DeviceContext,
+  type DeviceState,
   type DeviceCost,
   turnsPerBatch,
   type Fragment,
@@ -138,12 +138,12 @@ export class DeviceQueues {
       for (const { message } of waiting) message.fail(error);
   }
 
-  /** Makes the next batch read the device's context again; without a device, those of all. */
+  /** Makes the next batch read the device's state again; without a device, those of all. */
   forget(deviceId?: number): void {
-    if (deviceId === undefined) for (const queue of this.#queues.values()) queue.context = null;
+    if (deviceId === undefined) for (const queue of this.#queues.values()) queue.deviceState = null;
     else {
       const queue = this.#queues.get(deviceId);
-      if (queue) queue.context = null;
+      if (queue) queue.deviceState = null;
     }
   }
 
@@ -254,7 +254,7 @@ export type DeviceQueue = {
   /** What the account was charged for those in the batch that holds it, by estimate. */
   charged: number;
   /** As of the last commit, or the one under way; null when it must be read (again). */
-  context: DeviceContext | null;
+  deviceState: DeviceState | null;
   /** Last `ts` given to a measurement that came without one, by sense: two of them are two. */
   lastArrival: Map<string, number> | null;
 };
@@ -277,7 +277,7 @@ export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
     cost: unreadCost,
     parsingCost: 0,
     charged: 0,
-    context: null,
+    deviceState: null,
     lastArrival: null,
   };
 }
@@ -353,7 +353,7 @@ export function takeBatch(
  */
 function takeFragments(deviceBatch: DeviceBatch, room: number, isFirst: boolean, queues: DeviceQueues): number {
   const { queue } = deviceBatch;
-  if (isFirst) queue.cost = costOf(queue.context);
+  if (isFirst) queue.cost = costOf(queue.deviceState);
   const { perItem } = queue.cost;
   const once = isFirst ? queue.cost.once : 0;
   const { waiting } = queue;
@@ -370,7 +370,7 @@ function takeFragments(deviceBatch: DeviceBatch, room: number, isFirst: boolean,
   const estimate = items * perItem + once;
   queue.charged = isFirst ? estimate : queue.charged + estimate;
   // What reading takes is no part of a plan's cost, nor is parsing: that much stays charged.
-  if (isFirst && !queue.context) queue.charged -= once;
+  if (isFirst && !queue.deviceState) queue.charged -= once;
   queues.turns.charge(queue.accountId, estimate + queue.parsingCost);
   queue.parsingCost = 0;
   return estimate;

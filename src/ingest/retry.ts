@@ -7,7 +7,7 @@ import type { Batch } from './batcher.ts';
 import { commitBatch, type CommitDeps } from './commit.ts';
 import { type Plan, bisect, toRejection } from './plan.ts';
 import { type DeviceQueue, dropWithdrawn, type DeviceBatch } from './queues.ts';
-import { MillisecondFull, rejectBeyondMillisecond, StaleContext } from './write.ts';
+import { MillisecondFull, rejectBeyondMillisecond, StaleDeviceState } from './write.ts';
 import type { MonotonicClock, MonotonicMs } from '../lib/clock-readings.ts';
 
 /**
@@ -65,7 +65,7 @@ async function storeAll(given: DeviceBatch[], storing: Storing): Promise<DeviceB
       await batch?.behind?.done;
       for (const queue of batch?.behind?.givenUp ?? []) givenUp.add(queue);
       // What was planned on top of a commit that failed was not read at all.
-      if (isFirst && !(await isCommitted(batch?.behind))) forgetContexts(deviceBatches);
+      if (isFirst && !(await isCommitted(batch?.behind))) forgetDeviceStates(deviceBatches);
       const { parts, next } = await planRetry(deviceBatches, error, areNew, storing);
       for (const part of parts) {
         await storePart(part, storing);
@@ -111,7 +111,7 @@ function withoutGivenUp(deviceBatches: DeviceBatch[], { givenUp, deps }: Storing
 /** The bounds are reached, or the service stops: nothing is acknowledged, and devices send it again. */
 export function giveUp(deviceBatches: DeviceBatch[], cause: unknown, { givenUp, deps }: Storing): void {
   const { log, stopping, queues } = deps;
-  forgetContexts(deviceBatches);
+  forgetDeviceStates(deviceBatches);
   const message = stopping.aborted
     ? 'The service stops before this could be stored.'
     : 'This could not be stored for too long.';
@@ -133,18 +133,18 @@ export function failAll(deviceBatches: DeviceBatch[], error: unknown): void {
 }
 
 /**
- * The devices for which a transaction was given up, as far as that can be told; their contexts are forgotten.
+ * The devices for which a transaction was given up, as far as that can be told; their states are forgotten.
  * The other queues' are taken to be as they were read, in a transaction that is committed.
  */
 export async function findDevicesAtFault(
-  error: MillisecondFull | StaleContext,
+  error: MillisecondFull | StaleDeviceState,
   deviceBatch: DeviceBatch[],
   db: Sql,
 ): Promise<ReadonlySet<number>> {
   if (error instanceof MillisecondFull) return new Set(error.rows.map(({ deviceId }) => deviceId));
-  const queues = deviceBatch.map(({ queue }) => queue).filter(({ context }) => context !== null);
+  const queues = deviceBatch.map(({ queue }) => queue).filter(({ deviceState }) => deviceState !== null);
   const changed = await listChanged(db, queues);
-  for (const queue of queues) if (changed.has(queue.device.deviceId)) queue.context = null;
+  for (const queue of queues) if (changed.has(queue.device.deviceId)) queue.deviceState = null;
   for (const deviceId of error.forgotten) changed.add(deviceId);
   return changed;
 }
@@ -173,15 +173,15 @@ async function listChanged(db: Sql, queues: DeviceQueue[]): Promise<Set<number>>
        where s.device_id is null`,
     values: [
       plainArray(queues.map(({ device }) => device.deviceId)),
-      plainArray(queues.map(({ context }) => context?.version ?? null)),
+      plainArray(queues.map(({ deviceState }) => deviceState?.version ?? null)),
     ],
   });
   return new Set(rows.map(({ device_id }) => device_id));
 }
 
 /** What is known of these devices may not be so any more: it is read again. */
-export function forgetContexts(deviceBatches: DeviceBatch[]): void {
-  for (const { queue } of deviceBatches) queue.context = null;
+export function forgetDeviceStates(deviceBatches: DeviceBatch[]): void {
+  for (const { queue } of deviceBatches) queue.deviceState = null;
 }
 
 /** What is tried after a transaction that failed: `parts` first, each by itself, then `next` again. */
@@ -200,7 +200,7 @@ export async function planRetry(
   storing: Storing,
 ): Promise<RetryPlan> {
   const { attempts, deps } = storing;
-  const isVoid = error instanceof StaleContext || error instanceof MillisecondFull;
+  const isVoid = error instanceof StaleDeviceState || error instanceof MillisecondFull;
   const isRedelivery = areNew && kindOf(error) === 'unique';
   const isAgainRight = isVoid || isRedelivery || isTransient(error);
   if (isTransient(error)) {
@@ -211,7 +211,7 @@ export async function planRetry(
   if (isAgainRight && !mayFollow(attempts, deps)) return givenUp(deviceBatches, error, storing);
   if (isVoid) return storeOthersFirst(deviceBatches, error, deps);
   // Whether the transaction committed may be unknown: what is remembered must be read again.
-  forgetContexts(deviceBatches);
+  forgetDeviceStates(deviceBatches);
   if (isRedelivery) {
     noteRedelivery(deps.redeliveries, deps.monotonicClock());
     return again(deviceBatches);
@@ -241,12 +241,12 @@ async function waitAndRetry(deviceBatches: DeviceBatch[], error: unknown, storin
 /** What is not of the accounts that are to blame is stored first, so that it does not wait for what is. */
 async function storeOthersFirst(
   deviceBatches: DeviceBatch[],
-  error: MillisecondFull | StaleContext,
+  error: MillisecondFull | StaleDeviceState,
   { db }: StoreDeps,
 ): Promise<RetryPlan> {
   const atFault = await findDevicesAtFault(error, deviceBatches, db).catch(() => new Set<number>());
   // Nobody can be named: they are read again, all of them.
-  if (atFault.size === 0) forgetContexts(deviceBatches);
+  if (atFault.size === 0) forgetDeviceStates(deviceBatches);
   const { ofThoseAtFault, ofOthers } = setApart(deviceBatches, atFault);
   const areBoth = ofThoseAtFault.length > 0 && ofOthers.length > 0;
   const next = ofThoseAtFault.length > 0 ? ofThoseAtFault : ofOthers;

@@ -13,7 +13,7 @@ import type { DeviceBatch } from './queues.ts';
 import type { DueRow } from './rules/apply.ts';
 import {
   type Changes,
-  type DeviceContext,
+  type DeviceState,
   type DisplayRow,
   type MeasurementRow,
   newFragment,
@@ -60,14 +60,14 @@ export type Written = {
 };
 
 /** A device changed since it was read: the plan is void, and is made again from what is there now. */
-export class StaleContext extends Error {
+export class StaleDeviceState extends Error {
   /** Those of which it was told meanwhile that they changed. */
   readonly forgotten = new Set<number>();
 }
 
 /**
  * Writes a plan within one transaction; gives what is new. `areNew`: no measurement of it
- * is expected to be there already; a unique violation where one is. Throws `StaleContext`, `MillisecondFull`.
+ * is expected to be there already; a unique violation where one is. Throws `StaleDeviceState`, `MillisecondFull`.
  * The statements do not wait for each other's answers; the server takes them in this order. But where alarms
  * are to be decided, these come between the rows of devices and all others.
  */
@@ -82,10 +82,10 @@ export async function write(
   const write = () => writeRows(tx, rows, areNew, added, writers);
   if (rows.signals.length === 0) {
     const [areFresh, recorded] = await Promise.all([writeDevices(tx, plan), write()]);
-    if (!areFresh) throw new StaleContext();
+    if (!areFresh) throw new StaleDeviceState();
     return { recorded, opened: noneOpened, added };
   }
-  if (!(await writeDevices(tx, plan))) throw new StaleContext();
+  if (!(await writeDevices(tx, plan))) throw new StaleDeviceState();
   const opened = await writers.decideAlarms(tx, rows.signals);
   return { recorded: await write(), opened, added };
 }
@@ -120,7 +120,7 @@ const accountIdsOf = ({ moved, evaluated, held, unchanged }: Plan): number[] => 
 
 /** What is remembered of them says that they are there: they are read again, and found to be gone. */
 function forgetDevicesOf({ deviceBatches }: Plan, accountIds: ReadonlySet<number>): void {
-  for (const { queue } of deviceBatches) if (accountIds.has(queue.accountId)) queue.context = null;
+  for (const { queue } of deviceBatches) if (accountIds.has(queue.accountId)) queue.deviceState = null;
 }
 
 /** Gives the events that are new. */
@@ -304,7 +304,7 @@ export async function listRemovedAccounts(tx: Sql, accountIds: number[]): Promis
 }
 
 /** How many of these devices still stand at the version that the transaction was computed from. */
-export async function countUnchanged(tx: Sql, contexts: DeviceContext[]): Promise<number> {
+export async function countUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'ingest-unchanged',
     text: `
@@ -312,15 +312,15 @@ export async function countUnchanged(tx: Sql, contexts: DeviceContext[]): Promis
         from unnest($1::bigint[], $2::bigint[]) as read (device_id, version)
         join device_state s on s.device_id = read.device_id and s.version = read.version`,
     values: plainArrays(
-      contexts.map((c) => c.device.deviceId),
-      contexts.map((c) => c.version),
+      deviceStates.map((c) => c.device.deviceId),
+      deviceStates.map((c) => c.version),
     ),
   });
   return rows[0]?.count ?? 0;
 }
 
 /** The same, and nobody changes or claims them before the transaction ends. */
-export async function holdUnchanged(tx: Sql, contexts: DeviceContext[]): Promise<number> {
+export async function holdUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'ingest-hold',
     text: `
@@ -331,8 +331,8 @@ export async function holdUnchanged(tx: Sql, contexts: DeviceContext[]): Promise
             join device_state s on s.device_id = read.device_id and s.version = read.version
              for share of s) as held`,
     values: plainArrays(
-      contexts.map((c) => c.device.deviceId),
-      contexts.map((c) => c.version),
+      deviceStates.map((c) => c.device.deviceId),
+      deviceStates.map((c) => c.version),
     ),
   });
   return rows[0]?.count ?? 0;

@@ -29,7 +29,7 @@ import { assignTimestamps, type GivenTimestamps } from '../../ingest/queues.ts';
 import { isOldReport } from '../../ingest/rules/apply.ts';
 import { addSilentSenses } from '../../ingest/rules/evaluate.ts';
 import { type Clocked, EventTimes } from '../../ingest/rules/event-time.ts';
-import { noChanges, Pages, type Reported, StoredAlready } from '../../ingest/rules/model.ts';
+import { noChanges, CowArray, type Reported, StoredAlready } from '../../ingest/rules/model.ts';
 import { aheadMs } from '../../ingest/rules/watermark.ts';
 import { InputError, parsePurposes, parseWith } from './options.ts';
 import type { WallMs } from '../../lib/clock-readings.ts';
@@ -119,7 +119,7 @@ export class Arrival {
   #known: Clocked = {
     device: { deviceId: 0, uuid: '' },
     watched: new Map(),
-    seen: Pages.of<Newest>([]),
+    seen: CowArray.of<Newest>([]),
     clocks: null,
     remarked: null,
   };
@@ -169,7 +169,7 @@ export class Arrival {
     const { seen, watched: before } = this.#known;
     if (watched.size === before.size) return;
     const all = Array.from({ length: watched.size }, (_, number) => seen.get(number));
-    this.#known = { ...this.#known, watched, seen: Pages.of(all) };
+    this.#known = { ...this.#known, watched, seen: CowArray.of(all) };
   }
 }
 

@@ -3,10 +3,10 @@ import { lastOf, type Measurement } from '../../contract/values.ts';
 import { type Newest, newestAfter, withLast } from '../../engine/last-seen.ts';
 import {
   type Changes,
-  type DeviceContext,
+  type DeviceState,
   type MessageScope,
   nameOfStored,
-  type Pages,
+  type CowArray,
 } from './model.ts';
 import {
   aheadMs,
@@ -19,7 +19,7 @@ import {
 } from './watermark.ts';
 
 /** What it knows of a device. */
-export type Clocked = Pick<DeviceContext, 'watched' | 'seen' | 'clocks' | 'remarked'> & {
+export type Clocked = Pick<DeviceState, 'watched' | 'seen' | 'clocks' | 'remarked'> & {
   device: RemarkedDevice;
 };
 type Message = Pick<MessageScope, 'topic' | 'arrivedTs' | 'stored'> & {
@@ -43,7 +43,7 @@ type Given = {
 export class EventTimes {
   readonly #device: Clocked;
   readonly #scope: Message;
-  #seen: Pages<Newest>;
+  #seen: CowArray<Newest>;
   #clocks: ReadonlyMap<string, Watermark> | null;
   #remarked: Remarked | null;
 

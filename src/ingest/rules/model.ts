@@ -223,9 +223,9 @@ const plain: DeviceCost = { perItem: 1, once: 0 };
 /** What its profile asks for is not known: the device was not read yet. */
 export const unreadCost: DeviceCost = { perItem: 1, once: costs.reading };
 
-export function costOf(context: DeviceContext | null): DeviceCost {
-  if (!context) return unreadCost;
-  const { current, runtime } = context;
+export function costOf(deviceState: DeviceState | null): DeviceCost {
+  if (!deviceState) return unreadCost;
+  const { current, runtime } = deviceState;
   if (current?.engine !== 'service' || !runtime) return plain;
   const weight = findWeight(current.profile, runtime);
   if (!weight) return plain;
@@ -295,7 +295,7 @@ export type EvidenceLog = {
  * All that the evaluation of a device's message depends on, as of `version` of its row. Immutable:
  * a message gives a new one, which takes the place of the old when its transaction is being committed.
  */
-export type DeviceContext = {
+export type DeviceState = {
   device: DeviceIdentity;
   version: number;
   senses: ReadonlyMap<string, Sense>;
@@ -318,7 +318,7 @@ export type DeviceContext = {
   earliestDue: EarliestDue | null;
   /** The senses that one of its profiles reads, numbered, and by number the newest of each: its clock. */
   watched: ReadonlyMap<string, number>;
-  seen: Pages<Newest>;
+  seen: CowArray<Newest>;
   /** By sense, where the history's newest is not all there is to know of its clock; null: of none. */
   clocks: ReadonlyMap<string, Watermark> | null;
   remarked: Remarked | null;
@@ -414,16 +414,16 @@ const perPage = 32;
  * A list that never changes. One that differs in an element shares all but a page with it, so that a
  * device which measures with a thousand senses does not copy what it knows of all of them each time.
  */
-export class Pages<T> {
+export class CowArray<T> {
   readonly #pages: readonly (readonly (T | undefined)[])[];
 
   private constructor(pages: readonly (readonly (T | undefined)[])[]) {
     this.#pages = pages;
   }
 
-  static of<T>(elements: readonly (T | undefined)[]): Pages<T> {
+  static of<T>(elements: readonly (T | undefined)[]): CowArray<T> {
     const count = Math.ceil(elements.length / perPage);
-    return new Pages(
+    return new CowArray(
       Array.from({ length: count }, (_, page) =>
         elements.slice(page * perPage, (page + 1) * perPage),
       ),
@@ -435,13 +435,13 @@ export class Pages<T> {
   }
 
   /** `index` must be within the list. */
-  with(index: number, element: T): Pages<T> {
+  with(index: number, element: T): CowArray<T> {
     const page = Math.floor(index / perPage);
     const changed = (this.#pages[page] ?? []).slice();
     changed[index % perPage] = element;
     const pages = this.#pages.slice();
     pages[page] = changed;
-    return new Pages(pages);
+    return new CowArray(pages);
   }
 }
 
@@ -508,7 +508,7 @@ export type MessageScope = {
  * The device after those items of a message that were applied, and how many; 1 where it has none (`sizeOf`), 0 where
  * nothing of the message was looked at yet.
  */
-export type Applied = { context: DeviceContext; items: number };
+export type Applied = { deviceState: DeviceState; items: number };
 
 /** What tells a device's measurements apart. */
 export function nameOfStored({ sId, ts, val }: Measurement): string {

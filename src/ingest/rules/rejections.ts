@@ -7,7 +7,7 @@ import {
 import {
   type ApplyLimits,
   type Changes,
-  type DeviceContext,
+  type DeviceState,
   keptPerMinute,
   minuteId,
   type RecentRejections,
@@ -39,7 +39,7 @@ export function collectRejections(
   {
     device: { deviceId, uuid },
     recentRejections: before,
-  }: Pick<DeviceContext, 'device' | 'recentRejections'>,
+  }: Pick<DeviceState, 'device' | 'recentRejections'>,
   { message: source, isRefused }: Fragment,
   rows: Changes,
   { rejectionsPerMessage, rejectionBytesPerDevice }: CollectLimits,

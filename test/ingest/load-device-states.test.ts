@@ -70,17 +70,17 @@ test('a device has its profile also where it is forgotten while others are read'
   remembered.shrink();
   expect(remembered.bytes).toBe(0);
   release();
-  const { contexts } = await loaded;
+  const { deviceStates } = await loaded;
   for (const { device } of [first, second]) {
-    expect(contexts.get(device.deviceId)?.pending?.senses).toEqual(new Map([['0x01', 0]]));
+    expect(deviceStates.get(device.deviceId)?.pending?.senses).toEqual(new Map([['0x01', 0]]));
   }
 });
 
 test('profiles that say the same are compiled and remembered once', async () => {
   const queues = await insertDevices(100, 1);
   const remembered = new ContextCache(100_000_000, Date.now);
-  const { contexts } = await createContextLoader(findNewest, remembered)(database.db, queues);
-  const pending = [...contexts.values()].map((context) => context.pending);
+  const { deviceStates } = await createContextLoader(findNewest, remembered)(database.db, queues);
+  const pending = [...deviceStates.values()].map((deviceState) => deviceState.pending);
   expect(new Set(pending.map((profile) => profile?.pId)).size).toBe(100);
   expect(new Set(pending.map((profile) => profile?.purposes)).size).toBe(1);
   expect(remembered.bytes).toBe(2_000 + 13 * 100);
@@ -90,13 +90,13 @@ test('a transaction reads no more than it has room for, and one device at least'
   const queues = await insertDevices(10, 10, 524_288);
   const remembered = new ContextCache(64 * 2 * 525_000, Date.now);
   const load = createContextLoader(findNewest, remembered);
-  const { contexts, left } = await load(database.db, queues);
-  expect([...contexts.keys()]).toEqual(queues.slice(0, 2).map(({ device }) => device.deviceId));
+  const { deviceStates, left } = await load(database.db, queues);
+  expect([...deviceStates.keys()]).toEqual(queues.slice(0, 2).map(({ device }) => device.deviceId));
   expect([...left]).toEqual(queues.slice(2));
 
   const tight = createContextLoader(findNewest, new ContextCache(1, Date.now));
   const one = await tight(database.db, queues);
-  expect(one.contexts.size).toBe(1);
+  expect(one.deviceStates.size).toBe(1);
   expect(one.left.size).toBe(9);
 });
 

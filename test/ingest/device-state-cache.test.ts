@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { compileProfile } from '../../src/engine/compile.ts';
-import { type DeviceContext, Pages } from '../../src/ingest/rules/model.ts';
+import { type DeviceState, CowArray } from '../../src/ingest/rules/model.ts';
 import { type DeviceQueue, newDeviceQueue } from '../../src/ingest/queues.ts';
 import { ContextCache } from '../../src/ingest/device-state.ts';
 import { countingPurpose } from './harness.ts';
@@ -16,7 +16,7 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
   if (!known) remembered.addContent(accountId, contentId, layout, jsonBytes);
   const profile = { pId: `p${deviceId}`, ...(known ?? layout) };
   const device = { deviceId, accountId, uuid: `d${deviceId}` };
-  const context: DeviceContext = {
+  const deviceState: DeviceState = {
     device,
     version: 1,
     senses: new Map(),
@@ -32,13 +32,13 @@ function read(remembered: ContextCache, accountId: number, deviceId: number, con
     earliestDue: null,
     pendingTs: null,
     watched: new Map(),
-    seen: Pages.of([]),
+    seen: CowArray.of([]),
     clocks: null,
     remarked: null,
     waitingSenses: null,
     recentRejections: null,
   };
-  const queue: DeviceQueue = { ...newDeviceQueue(device), context };
+  const queue: DeviceQueue = { ...newDeviceQueue(device), deviceState };
   remembered.note(queue);
   return queue;
 }
@@ -60,19 +60,19 @@ test('beyond its share an account forgets the devices that were not used for lon
   const remembered = new ContextCache(roomFor(10), Date.now);
   const queues = Array.from({ length: 10 }, (_, deviceId) => read(remembered, 1, deviceId));
   const [first, second] = queues as [DeviceQueue, DeviceQueue];
-  expect(queues.every(({ context }) => context !== null)).toBe(true);
+  expect(queues.every(({ deviceState }) => deviceState !== null)).toBe(true);
   remembered.note(first);
   queues.push(read(remembered, 1, 10));
   expect(remembered.bytes).toBeLessThanOrEqual(10 * each);
-  expect(first.context).not.toBeNull();
-  expect(second.context).toBeNull();
+  expect(first.deviceState).not.toBeNull();
+  expect(second.deviceState).toBeNull();
   expect(remembered.findContent(1, 1)).toBeUndefined();
 });
 
 test('many plain devices of one account stay, however large its share is', () => {
   const remembered = new ContextCache(8 * 1_500 * 2_000, Date.now);
   const known = Array.from({ length: 4_000 }, (_, deviceId) => read(remembered, 1, deviceId, 1));
-  expect(known.every(({ context }) => context !== null)).toBe(true);
+  expect(known.every(({ deviceState }) => deviceState !== null)).toBe(true);
 });
 
 test('devices of a batch under way are spared', () => {
@@ -80,10 +80,10 @@ test('devices of a batch under way are spared', () => {
   const busy = read(remembered, 1, 0);
   busy.busy = true;
   const others = [1, 2, 3, 4].map((deviceId) => read(remembered, 1, deviceId));
-  expect(busy.context).not.toBeNull();
-  expect(others.filter(({ context }) => context === null)).not.toHaveLength(0);
+  expect(busy.deviceState).not.toBeNull();
+  expect(others.filter(({ deviceState }) => deviceState === null)).not.toHaveLength(0);
   remembered.shrink();
-  expect(busy.context).not.toBeNull();
+  expect(busy.deviceState).not.toBeNull();
   expect(remembered.bytes).toBe(contentBytes + deviceBytes);
 });
 
@@ -99,7 +99,7 @@ test('an account that has much forgets its own, not those of others', () => {
   const remembered = new ContextCache(20 * (contentBytes + deviceBytes), Date.now);
   const quiet = [1, 2, 3].map((accountId) => read(remembered, accountId, 1_000 + accountId));
   for (let deviceId = 0; deviceId < 500; deviceId += 1) read(remembered, 9, deviceId);
-  expect(quiet.every(({ context }) => context !== null)).toBe(true);
+  expect(quiet.every(({ deviceState }) => deviceState !== null)).toBe(true);
   expect(remembered.bytes).toBeLessThanOrEqual(20 * (contentBytes + deviceBytes));
 });
 
