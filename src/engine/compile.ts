@@ -63,7 +63,7 @@ export type CompiledState = {
   name: string;
   isGlobal: boolean;
   events: LiveEvent[];
-  readers: Readers;
+  causesBySense: CausesBySense;
   timed: Timed;
   /** Those of which something outlasts that the state is entered again; a global one is entered with its purpose. */
   staying: LiveEvent[];
@@ -79,7 +79,7 @@ export type CompiledPurpose = {
   states: ReadonlyMap<number, CompiledState>;
   /** Events of every global state, in order. */
   globalEvents: LiveEvent[];
-  globalReaders: Readers;
+  globalCausesBySense: CausesBySense;
   globalTimed: Timed;
   globalStaying: LiveEvent[];
   /** Of these alone: where a device stands in a state that the purpose does not have. */
@@ -98,16 +98,16 @@ export function compilePurpose(
       compileEvent(purpose, state, event, first + index, initStIds),
     );
     if (state.isGlobal) globals += events.length;
-    const readers = readersOf(events);
-    const weight = weightOf(events, readers);
+    const causesBySense = indexCausesBySense(events);
+    const weight = weightOf(events, causesBySense);
     const { stId, name = '', isGlobal } = state;
     const timed = timedOf(events);
     const staying = isGlobal ? [] : events.filter(stays);
-    return { stId, name, isGlobal, events, readers, timed, staying, weight };
+    return { stId, name, isGlobal, events, causesBySense, timed, staying, weight };
   });
   const globalEvents = states.flatMap((state) => (state.isGlobal ? state.events : []));
-  const globalReaders = readersOf(globalEvents);
-  const globalWeight = weightOf(globalEvents, globalReaders);
+  const globalCausesBySense = indexCausesBySense(globalEvents);
+  const globalWeight = weightOf(globalEvents, globalCausesBySense);
   for (const state of states) state.weight = sumOf(state.weight, globalWeight);
   return {
     puId: purpose.puId,
@@ -115,7 +115,7 @@ export function compilePurpose(
     initStId: purpose.initStId,
     states: new Map(states.map((state) => [state.stId, state])),
     globalEvents,
-    globalReaders,
+    globalCausesBySense,
     globalTimed: timedOf(globalEvents),
     globalStaying: globalEvents.filter(stays),
     globalWeight,
@@ -385,19 +385,19 @@ export type CauseReader = {
 };
 
 /** All that read a sense, in the order in which they are tried. */
-export type Readers = ReadonlyMap<string, CauseReader[]>;
+export type CausesBySense = ReadonlyMap<string, CauseReader[]>;
 
 /** What reads which sense, of some events. */
-export function readersOf(events: LiveEvent[]): Readers {
-  const readers = new Map<string, CauseReader[]>();
+export function indexCausesBySense(events: LiveEvent[]): CausesBySense {
+  const causesBySense = new Map<string, CauseReader[]>();
   for (const event of events) {
     for (const [index, cause] of event.causes.entries()) {
       // What reads nothing collects nothing, and never holds.
       if (cause.reads !== 'nothing' || cause.time?.noneForMs)
-        addReader(readers, event, index, cause);
+        addReader(causesBySense, event, index, cause);
     }
   }
-  for (const list of readers.values())
+  for (const list of causesBySense.values())
     for (const reader of list) {
       const { event, causes } = reader;
       reader.limits = event.isTimed ? null : limitsOf(event.causes, causes);
@@ -410,7 +410,7 @@ export function readersOf(events: LiveEvent[]): Readers {
       reader.isNewestOnly =
         reader.limits !== null && isWhole && canDisagree && event.causes.every(isSingle);
     }
-  return readers;
+  return causesBySense;
 }
 
 /** Side by side, where they are read faster than from one cause after the other. */
@@ -423,12 +423,12 @@ function limitsOf(causes: CompiledCause[], indexes: number[]): Float64Array | nu
 }
 
 function addReader(
-  readers: Map<string, CauseReader[]>,
+  causesBySense: Map<string, CauseReader[]>,
   event: LiveEvent,
   index: number,
   { sId, cost, costOfChange }: CompiledCause,
 ): void {
-  const known = readers.get(sId);
+  const known = causesBySense.get(sId);
   const last = known?.at(-1);
   if (last?.event === event) {
     last.causes.push(index);
@@ -446,7 +446,7 @@ function addReader(
     costOfChange,
   };
   if (known) known.push(reader);
-  else readers.set(sId, [reader]);
+  else causesBySense.set(sId, [reader]);
 }
 
 /** How much there is to judge and to keep: what a measurement takes at most, causes, and outcomes of windows. */
@@ -460,9 +460,9 @@ export function sumOf(own: Weight, global: Weight): Weight {
   };
 }
 
-export function weightOf(events: LiveEvent[], readers: Readers): Weight {
+export function weightOf(events: LiveEvent[], causesBySense: CausesBySense): Weight {
   const weight: Weight = { judging: 0, causes: 0, outcomes: 0 };
-  for (const list of readers.values()) {
+  for (const list of causesBySense.values()) {
     const judging = list.reduce((sum, { cost }) => sum + cost, 0);
     weight.judging = Math.max(weight.judging, judging);
   }

@@ -7,7 +7,7 @@ import {
   type Deferred,
   isComplete,
   isSpent,
-  LiveEvidence,
+  EvaluationState,
 } from './evidence.ts';
 import { costOfFiring, fire, leadOn, leave } from './fire.ts';
 import { type Listening, storable } from './last-seen.ts';
@@ -22,7 +22,7 @@ import {
   timeOf,
   withTime,
 } from './timed.ts';
-import { agreedOnce, type Draft, type GivenValue } from './window.ts';
+import { agreedOnce, type EvidenceDraft, type GivenValue } from './window.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 const none: CauseReader[] = [];
@@ -35,14 +35,14 @@ const noneEnded: EventName[] = [];
  */
 export class Evaluator {
   readonly #profile: Profile;
-  readonly #live: LiveEvidence;
+  readonly #live: EvaluationState;
   /** Null where no cause has members of time. */
   readonly #ticker: Ticker | null;
   #cost = 0;
 
   constructor(profile: Profile, runtime: Runtime, listening?: Listening) {
     this.#profile = profile;
-    this.#live = new LiveEvidence(profile, runtime);
+    this.#live = new EvaluationState(profile, runtime);
     this.#ticker = profile.isTimed ? new Ticker(profile, this.#live, listening) : null;
   }
 
@@ -74,8 +74,8 @@ export class Evaluator {
    */
   measure({ sId, val, ts }: Measurement, moment: Moment, givesAll: boolean): Evaluated {
     const live = this.#live;
-    const own = live.state?.readers.get(sId);
-    const global = live.purpose?.globalReaders.get(sId);
+    const own = live.state?.causesBySense.get(sId);
+    const global = live.purpose?.globalCausesBySense.get(sId);
     const outcome: Evaluated = { firings: [], ended: noneEnded, arrivedTs: moment.arrivedTs };
     if (!own && !global) return outcome;
     const given: GivenValue = { val, moment, once: agreedOnce({ val: storable(val), ts }) };
@@ -134,7 +134,7 @@ export class Evaluator {
   /** Whether the event moves the device. */
   #offer(
     reader: CauseReader,
-    draft: Draft,
+    draft: EvidenceDraft,
     given: GivenValue,
     givesAll: boolean,
     outcome: Evaluated,
@@ -172,14 +172,14 @@ const alwaysListening: Listening = { gaps: [] };
 /** Runs the ticks of a device, beside the measurements that its evaluator takes. */
 export class Ticker {
   readonly #profile: Profile;
-  readonly #live: LiveEvidence;
+  readonly #live: EvaluationState;
   readonly #listening: Listening;
   /** The latest time that it was told of. */
   #nowTs = -Infinity;
   /** What it has taken, as of `Evaluator`. */
   cost = 0;
 
-  constructor(profile: Profile, live: LiveEvidence, listening: Listening = alwaysListening) {
+  constructor(profile: Profile, live: EvaluationState, listening: Listening = alwaysListening) {
     this.#profile = profile;
     this.#live = live;
     this.#listening = listening;
@@ -269,7 +269,7 @@ export class Ticker {
  */
 export function runTick(
   { event, index, t }: Tick,
-  draft: Draft,
+  draft: EvidenceDraft,
 ): { evidence: EventEvidence; ageMs: number } {
   const own = draft.open(event);
   dropOld(event, draft, own, t);

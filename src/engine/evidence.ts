@@ -24,7 +24,7 @@ import {
   addOutcome,
   addOutcomes,
   disagreedOnce,
-  Draft,
+  EvidenceDraft,
   emptyWindow,
   endsEpisode,
   type GivenValue,
@@ -33,14 +33,14 @@ import {
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Where a device stands, and what the live events have collected, while it is worked on. */
-export class LiveEvidence {
+export class EvaluationState {
   readonly #profile: Profile;
   readonly #base: Runtime;
   place: Place;
   purpose: CompiledPurpose | undefined;
   state: CompiledState | undefined;
-  local: Draft;
-  global: Draft;
+  local: EvidenceDraft;
+  global: EvidenceDraft;
   /** Events whose episodes have ended, until that is told. */
   readonly ended: LiveEvent[] = [];
   readonly localDeferred: Deferred = new Map();
@@ -52,11 +52,11 @@ export class LiveEvidence {
     this.place = runtime;
     this.purpose = profile.purposes.get(runtime.puId);
     this.state = this.purpose?.states.get(runtime.stId);
-    this.local = new Draft(runtime.local, this.ended);
-    this.global = new Draft(runtime.global, this.ended);
+    this.local = new EvidenceDraft(runtime.local, this.ended);
+    this.global = new EvidenceDraft(runtime.global, this.ended);
   }
 
-  draftOf({ isGlobal }: LiveEvent): Draft {
+  draftOf({ isGlobal }: LiveEvent): EvidenceDraft {
     return isGlobal ? this.global : this.local;
   }
 
@@ -77,7 +77,7 @@ export class LiveEvidence {
     this.place = place;
     this.purpose = this.#profile.purposes.get(place.puId);
     this.state = this.purpose?.states.get(place.stId);
-    this.local = new Draft(
+    this.local = new EvidenceDraft(
       staysInState
         ? anew(this.state?.staying ?? [], this.local)
         : enteredState(this.state, arrivedTs),
@@ -87,7 +87,7 @@ export class LiveEvidence {
     if (!namesPurpose) this.endGlobalDeferred();
     this.globalDeferred.clear();
     if (!namesPurpose) return;
-    this.global = new Draft(
+    this.global = new EvidenceDraft(
       isSamePurpose
         ? anew(this.purpose?.globalStaying ?? [], this.global)
         : enteredPurpose(this.purpose, arrivedTs),
@@ -114,7 +114,7 @@ export class LiveEvidence {
 }
 
 /** What outlasts that a state is entered again, or the purpose: of these events only. */
-function anew(staying: LiveEvent[], draft: Draft): Evidence {
+function anew(staying: LiveEvent[], draft: EvidenceDraft): Evidence {
   let evidence: (EventEvidence | null)[] | null = null;
   for (const event of staying) {
     const before = draft.get(event.index);
@@ -135,7 +135,7 @@ function anew(staying: LiveEvent[], draft: Draft): Evidence {
  */
 export function collect(
   { event, causes: indexes, limits }: CauseReader,
-  draft: Draft,
+  draft: EvidenceDraft,
   val: Measurement['val'],
   once: CauseEvidence,
   isLeaving: boolean,
@@ -197,7 +197,7 @@ function collectMore(
 }
 
 /** Whether a measurement fires an event that is spent at once (`isSpentAtOnce`): nothing is collected for it. */
-export function isSpent({ event }: CauseReader, draft: Draft, val: Measurement['val']): boolean {
+export function isSpent({ event }: CauseReader, draft: EvidenceDraft, val: Measurement['val']): boolean {
   if (draft.get(event.index) !== null) return false;
   for (const cause of event.causes) if (judge(cause, val, undefined) !== true) return false;
   return true;
@@ -235,7 +235,7 @@ export function useUp(event: LiveEvent, evidence: EventEvidence): EventEvidence 
 /** What `collect` does with each of these numbers, none of which completes the event. */
 export function collectDeferred(
   { event, causes: indexes, limits }: CauseReader,
-  draft: Draft,
+  draft: EvidenceDraft,
   vals: number[],
   onces: CauseEvidence[],
   from: number,
@@ -304,7 +304,7 @@ export class DeferredNumbers {
   /** The reader that is offered the newest number; those behind it were not yet. */
   #offering: number;
 
-  constructor(readers: CauseReader[], draft: Draft) {
+  constructor(readers: CauseReader[], draft: EvidenceDraft) {
     this.#readers = readers;
     this.#isOpen = readers.map((reader) => isOpen(reader, draft));
     this.#from = readers.map(() => 0);
@@ -320,7 +320,7 @@ export class DeferredNumbers {
   }
 
   /** Whether the reader with this number takes the newest number later. If not it has all before that one. */
-  defers(index: number, draft: Draft): boolean {
+  defers(index: number, draft: EvidenceDraft): boolean {
     this.#offering = index;
     const newest = this.#vals.length - 1;
     const val = this.#vals[newest] as number;
@@ -335,7 +335,7 @@ export class DeferredNumbers {
   }
 
   /** The reader has collected the newest number. */
-  offered(index: number, draft: Draft): void {
+  offered(index: number, draft: EvidenceDraft): void {
     const next = this.#vals.length;
     this.#from[index] = next;
     const reader = this.#readers[index] as CauseReader;
@@ -350,14 +350,14 @@ export class DeferredNumbers {
   }
 
   /** All readers have collected what they were offered. It is over then. */
-  end(draft: Draft): void {
+  end(draft: EvidenceDraft): void {
     const count = this.#vals.length;
     for (let index = 0; index < this.#readers.length; index++)
       this.#collect(index, index < this.#offering ? count : count - 1, draft);
   }
 
   /** Whether this number may end an episode of the reader's event: that is said at once. */
-  #isWatched(index: number, val: number, draft: Draft): boolean {
+  #isWatched(index: number, val: number, draft: EvidenceDraft): boolean {
     const reader = this.#readers[index] as CauseReader;
     const { event, causes, limits } = reader;
     if (!limits || !isOpen(reader, draft)) return false;
@@ -380,7 +380,7 @@ export class DeferredNumbers {
     return false;
   }
 
-  #collect(index: number, end: number, draft: Draft): void {
+  #collect(index: number, end: number, draft: EvidenceDraft): void {
     const from = this.#from[index] as number;
     this.#from[index] = end;
     // A reader that is not offered a number before the first one that it skips never has any to take.
@@ -404,7 +404,7 @@ export function deferInto(
   readers: CauseReader[],
   all: Deferred,
   { val, once }: GivenValue,
-  draft: Draft,
+  draft: EvidenceDraft,
 ): DeferredNumbers | null {
   let deferred = all.get(readers);
   if (typeof val !== 'number') {
@@ -422,12 +422,12 @@ export function deferInto(
 }
 
 /** Whether the reader's event is in an episode. */
-function isOpen({ event }: CauseReader, draft: Draft): boolean {
+function isOpen({ event }: CauseReader, draft: EvidenceDraft): boolean {
   return event.hasEpisodes && draft.get(event.index)?.isInEpisode === true;
 }
 
 /** How many more numbers cannot fire the reader's event: one of its causes lacks more outcomes than that. */
-function numbersToDefer({ event, causes, isLong }: CauseReader, draft: Draft): number {
+function numbersToDefer({ event, causes, isLong }: CauseReader, draft: EvidenceDraft): number {
   if (!isLong) return 0;
   const collected = draft.get(event.index)?.causes;
   let most = 0;

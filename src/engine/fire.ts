@@ -14,7 +14,7 @@ import type {
   MoveTarget,
   Profile,
 } from './compile.ts';
-import { collect, type LiveEvidence, useUp } from './evidence.ts';
+import { collect, type EvaluationState, useUp } from './evidence.ts';
 import {
   type Agreed,
   type CauseEvidence,
@@ -40,7 +40,7 @@ type At = { ts: number; nowTs: WallMs; ageMs: number; isGiven: boolean };
 /** An event fires: what it has collected is used up. */
 export function fire(
   { pId }: Profile,
-  live: LiveEvidence,
+  live: EvaluationState,
   event: LiveEvent,
   evidence: EventEvidence,
   { ts, nowTs, ageMs, isGiven }: At,
@@ -58,7 +58,7 @@ export function fire(
 /** Where an event that fired moves the device, if anywhere: to be entered. */
 export function leadOn(
   profile: Profile,
-  { place }: LiveEvidence,
+  { place }: EvaluationState,
   event: LiveEvent,
   ts: number,
   outcome: Evaluated,
@@ -187,7 +187,7 @@ export function reportedMoveOf(
   return deviceEventOf({ pId, puId: to.puId, stId: to.stId, evId, ts }, from, to);
 }
 
-/** Readers in the order in which they are tried: the state's own, then global ones; the one of `at` moves the device. */
+/** CausesBySense in the order in which they are tried: the state's own, then global ones; the one of `at` moves the device. */
 export type Mover = { own: CauseReader[]; global: CauseReader[]; at: number };
 
 /**
@@ -195,7 +195,7 @@ export type Mover = { own: CauseReader[]; global: CauseReader[]; at: number };
  * a disagreement: what agrees is not taken, and nothing fires. Gives what that takes (`CompiledCause`).
  */
 export function leave(
-  live: LiveEvidence,
+  live: EvaluationState,
   { own, global, at }: Mover,
   given: GivenValue,
   outcome: Evaluated,
@@ -223,7 +223,7 @@ export function leave(
 /** `isKept`: whether the state's own events stay, and the windows of global ones. */
 function show(
   reader: CauseReader,
-  live: LiveEvidence,
+  live: EvaluationState,
   isKept: { local: boolean; windows: boolean },
   given: GivenValue,
 ): number {

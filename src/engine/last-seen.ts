@@ -4,7 +4,7 @@ import {
   type CompiledState,
   type LiveEvent,
   type Profile,
-  readersOf,
+  indexCausesBySense,
   timedOf,
 } from './compile.ts';
 import type { Runtime } from './runtime.ts';
@@ -94,7 +94,7 @@ function watchedPurpose(purpose: CompiledPurpose): CompiledPurpose {
     ...purpose,
     states,
     globalEvents,
-    globalReaders: readersOf(globalEvents),
+    globalCausesBySense: indexCausesBySense(globalEvents),
     globalTimed: timedOf(globalEvents),
     globalStaying: globalEvents,
   };
@@ -103,7 +103,7 @@ function watchedPurpose(purpose: CompiledPurpose): CompiledPurpose {
 function watchedState(state: CompiledState): CompiledState {
   const events = watchedEvents(state.events);
   const staying = state.isGlobal ? [] : events;
-  return { ...state, events, readers: readersOf(events), timed: timedOf(events), staying };
+  return { ...state, events, causesBySense: indexCausesBySense(events), timed: timedOf(events), staying };
 }
 
 function watchedEvents(events: LiveEvent[]): LiveEvent[] {

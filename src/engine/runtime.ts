@@ -25,7 +25,7 @@ export type CauseEvidence = {
   bits: number;
   /** A long one, 30 outcomes a word, the newest in the first; null while none of them agreed. */
   words: number[] | null;
-  /** While it is worked on (`Draft`): how many of the newest are in `bits` and not yet in `words`. Else 0. */
+  /** While it is worked on (`EvidenceDraft`): how many of the newest are in `bits` and not yet in `words`. Else 0. */
   ahead: number;
   /** Of these the word whose outcomes leave the window as others come, the next one highest. Else 0. */
   leaving: number;

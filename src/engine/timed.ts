@@ -16,7 +16,7 @@ import {
 import { comparedNumber, judge } from './thresholds.ts';
 import {
   addOutcome,
-  type Draft,
+  type EvidenceDraft,
   emptyWindow,
   endsEpisode,
   type GivenValue,
@@ -31,7 +31,7 @@ import type { WallMs } from '../lib/clock-readings.ts';
 type Found = {
   event: LiveEvent;
   index: number;
-  draft: Draft;
+  draft: EvidenceDraft;
   own: EventEvidence;
   t: number;
   agrees: boolean | null;
@@ -106,7 +106,7 @@ function setTime(own: EventEvidence, index: number, time: CauseTime): void {
  * One of the event's causes, or a tick of it, is at `t`: outcomes that are older than `maxAgeMs` by the newest such time
  * are dropped, and runs whose newest one is. `own`, the draft's, is changed.
  */
-export function dropOld(event: LiveEvent, draft: Draft, own: EventEvidence, t: number): void {
+export function dropOld(event: LiveEvent, draft: EvidenceDraft, own: EventEvidence, t: number): void {
   if (!event.isAged || !own.time) return;
   const newestT = Math.max(own.time.newestT ?? t, t);
   const causes = own.time.causes.map((time, index) => {
@@ -184,7 +184,7 @@ type Verdict = { time: CauseTime; agrees: boolean | null };
 /** `collect` for an event with members of time. */
 export function collectTimed(
   { event, causes: indexes }: CauseReader,
-  draft: Draft,
+  draft: EvidenceDraft,
   given: GivenValue,
   isLeaving: boolean,
 ): EventEvidence | null {
