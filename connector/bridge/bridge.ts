@@ -98,7 +98,7 @@ export function startBridge(
   async function waitForBroker(): Promise<void> {
     const isThere = await waitAtMost(Promise.race([client.subscribed, ended]), patienceMs);
     if (!isThere && status.read().reason === 'starting')
-      status.disconnected({ trouble: 'no-answer' });
+      status.disconnected({ brokerError: 'no-answer' });
   }
 
   function end(): void {

@@ -79,15 +79,15 @@ export function createBrokerClient(options: BrokerClientOptions) {
   let finding: Finding | null = null;
   const find = (found: Finding) => (finding ??= found);
 
-  const pulse = startPulse({
+  const watchdog = startWatchdog({
     // While messages wait for room nothing is read, not even the answer to a ping.
     isHeldUp: () => isHeldUp,
     onQuiet: () => isSubscribed && client.sendPing(),
     onSilent() {
       if (isSubscribed) {
-        find({ trouble: 'no-answer' });
+        find({ brokerError: 'no-answer' });
         // Said now: whoever is told next may end this client.
-        status.disconnected({ trouble: 'no-answer' });
+        status.disconnected({ brokerError: 'no-answer' });
         client.stream.destroy();
       }
       options.onSilent();
@@ -116,12 +116,12 @@ export function createBrokerClient(options: BrokerClientOptions) {
     // The broker would close the connection (MQTT 5 section 3.2.2.3.13).
     const refusesShares = connack.properties?.sharedSubscriptionAvailable === false;
     if (broker.shareName === null || !refusesShares) return void subscribe();
-    find({ trouble: 'shared-subscriptions' });
+    find({ brokerError: 'shared-subscriptions' });
     client.stream.destroy();
   });
   client.on('packetreceive', ({ cmd }) => {
     // What waits in the session comes before the answer to the subscription.
-    if (isSubscribed || cmd === 'publish') pulse.heard();
+    if (isSubscribed || cmd === 'publish') watchdog.heard();
   });
   client.on('disconnect', ({ reasonCode = 0 }) => {
     find(readReasonCode(reasonCode));
@@ -129,9 +129,9 @@ export function createBrokerClient(options: BrokerClientOptions) {
   });
   client.on('error', (error) => find(readError(error)));
   client.on('close', () => {
-    let found: Finding = finding ?? { trouble: 'closed' };
-    if (found.trouble === 'closed' && !isSubscribed)
-      found = { ...found, trouble: 'closed-at-connect' };
+    let found: Finding = finding ?? { brokerError: 'closed' };
+    if (found.brokerError === 'closed' && !isSubscribed)
+      found = { ...found, brokerError: 'closed-at-connect' };
     finding = null;
     isSubscribed = false;
     isHeldUp = false;
@@ -143,7 +143,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
     try {
       await client.subscribeAsync(filter, { qos: 1 });
       isSubscribed = true;
-      pulse.heard();
+      watchdog.heard();
       status.connected();
       options.onSubscribed();
       onSubscribed();
@@ -162,7 +162,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
 
   function end(): void {
     isClosing = true;
-    pulse.end();
+    watchdog.end();
     stopReconnecting(client);
   }
 
@@ -176,12 +176,12 @@ export function createBrokerClient(options: BrokerClientOptions) {
     /** Reconnects, so that the broker redelivers what is not acknowledged. */
     restart(): void {
       if (isClosing) return;
-      find({ trouble: 'not-stored' });
+      find({ brokerError: 'not-stored' });
       client.stream.destroy();
     },
 
     /** Stops watching whether the broker is heard. */
-    stopListening: pulse.end,
+    stopListening: watchdog.end,
 
     async close(): Promise<void> {
       end();
@@ -206,7 +206,7 @@ export function filterOf({ shareName }: Pick<BrokerAddress, 'shareName'>): strin
   return shareName === null ? all : `$share/${shareName}/${all}`;
 }
 
-export type PulseOptions = {
+export type WatchdogOptions = {
   /** The socket is not read at the moment: silence says nothing about the broker. */
   isHeldUp: () => boolean;
   /** Nothing was heard for a while: time to ask. */
@@ -224,7 +224,7 @@ const silentTicks = 12;
  * Watches whether the broker is heard. Counts ticks rather than time: a process that got no
  * processor finds its timer due once, and what the broker sent meanwhile still unread.
  */
-export function startPulse({ isHeldUp, onQuiet, onSilent }: PulseOptions) {
+export function startWatchdog({ isHeldUp, onQuiet, onSilent }: WatchdogOptions) {
   let ticks = 0;
   const timer = setInterval(() => {
     if (isHeldUp()) return;

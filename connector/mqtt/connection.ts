@@ -43,7 +43,7 @@ export type Device = {
   /** Its connections that were let in. */
   connects: Bucket;
   /** When a rejection last said why it is not let in. */
-  excessToldMs: number;
+  noticedMs: number;
   /** When a connection last took another one's session over. */
   takenOverMs: number;
   /** When it was last told that something was read of it. */

@@ -25,7 +25,7 @@ export type RegistryOptions = {
   onTakeovers: (identity: DeviceIdentity) => void;
 };
 
-const excessToldEveryMs = 60_000;
+const noticeEveryMs = 60_000;
 const takeoversWithinMs = 60_000;
 
 /** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
@@ -53,7 +53,7 @@ export function createRegistry(options: RegistryOptions) {
       connections: [],
       rates: rateStore.enter(identity),
       connects: new Bucket(connectRate, monotonicMs),
-      excessToldMs: -Infinity,
+      noticedMs: -Infinity,
       takenOverMs: -Infinity,
       toldMs: -Infinity,
       timer: null,
@@ -128,11 +128,11 @@ export function createRegistry(options: RegistryOptions) {
     },
 
     /** Whether it is time to say again why the device is not let in. */
-    mayTellOfExcess(identity: DeviceIdentity): boolean {
+    mayNotice(identity: DeviceIdentity): boolean {
       const device = deviceOf(identity);
       const monotonicMs = now();
-      if (monotonicMs - device.excessToldMs < excessToldEveryMs) return false;
-      device.excessToldMs = monotonicMs;
+      if (monotonicMs - device.noticedMs < noticeEveryMs) return false;
+      device.noticedMs = monotonicMs;
       return true;
     },
 
@@ -178,7 +178,7 @@ export function createRegistry(options: RegistryOptions) {
         if (device.connections.length > 0) continue;
         const isIdle =
           device.connects.isFull(connectRate, monotonicMs) &&
-          monotonicMs - device.excessToldMs >= excessToldEveryMs &&
+          monotonicMs - device.noticedMs >= noticeEveryMs &&
           monotonicMs - device.takenOverMs >= takeoversWithinMs &&
           rateStore.isFull(device.rates);
         if (!isIdle) continue;
@@ -194,22 +194,22 @@ export function createRegistry(options: RegistryOptions) {
   };
 }
 
-type Excess = 'too-many-connects' | 'too-many-connections';
+type LimitNotice = 'too-many-connects' | 'too-many-connections';
 
-const messages: Record<Excess, string> = {
+const messages: Record<LimitNotice, string> = {
   'too-many-connects': 'It connects again and again: further connections are refused for a moment.',
   'too-many-connections':
     "The account's quota connections is used up: this one was refused. This is said once a minute.",
 };
 
 /** Keeps, once a minute, a rejection that says why a device that may connect is not let in. */
-export function tellOfExcess(
+export function noticeLimit(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
   registry: Pick<Registry, 'mayTellOfExcess'>,
   identity: DeviceIdentity,
-  reason: Excess,
+  reason: LimitNotice,
 ): void {
-  if (registry.mayTellOfExcess(identity))
+  if (registry.mayNotice(identity))
     tell(ports, identity, 'CONNECT', { reason, message: messages[reason] });
 }
 
@@ -222,7 +222,7 @@ export function tellOfTooLarge(
 ): void {
   const { topic, bytes, mostBytes } = packet;
   const message = `A message of ${bytes} bytes was not sent: the device takes packets of ${mostBytes} (MQTT 5, Maximum Packet Size).`;
-  if (registry.mayTellOfExcess(identity))
+  if (registry.mayNotice(identity))
     tell(ports, identity, topic, { reason: 'packet-too-large', message });
 }
 
@@ -237,7 +237,7 @@ export function tellOfTakeovers(
 ): void {
   const message =
     'Its session was taken over twice within a minute: its link breaks often, or two clients use one client identifier.';
-  if (registry.mayTellOfExcess(identity))
+  if (registry.mayNotice(identity))
     tell(ports, identity, 'CONNECT', { reason: 'session-taken-over', message });
 }
 
@@ -250,7 +250,7 @@ export function tellOfUnacknowledged(
 ): void {
   const message =
     'It did not acknowledge this message (PUBACK) in time: its connection was closed.';
-  if (registry.mayTellOfExcess(identity))
+  if (registry.mayNotice(identity))
     tell(ports, identity, topic, { reason: 'message-not-acknowledged', message });
 }
 

@@ -44,7 +44,7 @@ import { createRefuseSlowly } from '../http/errors.ts';
 import { probeRoutes, statusRoutes } from '../http/health.ts';
 import type { Route } from '../http/route.ts';
 import { type HttpOptions, type HttpServer, startHttp } from '../http/server.ts';
-import { createBox, createRunOnce } from '../idempotency/run-once.ts';
+import { createCipher, createRunOnce } from '../idempotency/run-once.ts';
 import { findClockNotes } from '../ingest/save-states.ts';
 import { jobRoutes } from '../jobs/routes.ts';
 import { network } from '../lib/address.ts';
@@ -93,7 +93,7 @@ export async function startApi(
   const parts = { doors, tickets, devices, webConsole };
   const routes = await listRoutes(shared, parts, () => http.port);
   const status = statusRoutes({
-    findTroubles: async () => {
+    findFailures: async () => {
       const [database, sessionsUp] = await Promise.all([
         databaseAnswers(db),
         doors.areSessionsReachable(),
@@ -121,7 +121,7 @@ export async function startApi(
     confirmReads: db.confirmReads,
     runOnce: createRunOnce({
       db,
-      box: createBox(shared.keys.keptAnswers),
+      cipher: createCipher(shared.keys.keptAnswers),
       limitOf: (accountId) => shared.limitsOf(accountId).idempotencyKeys,
       monotonicClock,
     }),

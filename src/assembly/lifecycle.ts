@@ -1,6 +1,6 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { Sql } from '../db/sql.ts';
-import type { WriteProbe, WriteTrouble } from '../db/write-probe.ts';
+import type { WriteProbe, WriteFailure } from '../db/write-probe.ts';
 import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 import { startEvery } from '../lib/wait.ts';
 import type { Log } from '../log/logger.ts';
@@ -141,18 +141,18 @@ export const databaseAnswers = (db: Sql) => answers(() => db.query('select 1'));
 export type HealthPart = 'database-writes' | 'sessions';
 
 /** Why, as a code of docs/operations.md, with what only the log says. */
-export type Trouble = { reason: string; text: string; details?: Record<string, unknown> };
+export type Failure = { reason: string; text: string; details?: Record<string, unknown> };
 
 /** Null: all is well; `unknown`: whoever could say does not answer. Never rejects. */
-export type HealthCheck = () => Promise<Trouble | null | 'unknown'>;
+export type HealthCheck = () => Promise<Failure | null | 'unknown'>;
 
-export type KnownTrouble = { name: HealthPart; reason: string; sinceTs: number };
+export type KnownFailure = { name: HealthPart; reason: string; sinceTs: number };
 
 export type HealthWatch = {
   /** Adds a check. Of several of one part the first that finds something counts. */
   add(name: HealthPart, check: HealthCheck): void;
   /** What was found last. */
-  list(): KnownTrouble[];
+  list(): KnownFailure[];
   /** Why this does not work, and for how long that is known, ms; null: it works. */
   find(name: HealthPart): { reason: string; lastsMs: number } | null;
   close(): Promise<void>;
@@ -167,7 +167,7 @@ export type HealthWatchDeps = {
   everyMs?: number;
 };
 
-type Found = KnownTrouble & { sinceMs: number };
+type Found = KnownFailure & { sinceMs: number };
 
 /** Looks every few seconds at what a read does not show; says in log and metrics when something is wrong, and when it is over. */
 export function startHealthWatch(deps: HealthWatchDeps): HealthWatch {
@@ -177,20 +177,20 @@ export function startHealthWatch(deps: HealthWatchDeps): HealthWatch {
 
   async function look(name: HealthPart, own: HealthCheck[]): Promise<void> {
     const results = await Promise.all(own.map((check) => check()));
-    const trouble = results.find((result) => result !== null && result !== 'unknown');
-    if (trouble) note(name, trouble);
+    const failure = results.find((result) => result !== null && result !== 'unknown');
+    if (failure) note(name, failure);
     else if (!results.includes('unknown')) note(name, null);
   }
 
-  function note(what: HealthPart, trouble: Trouble | null): void {
+  function note(what: HealthPart, failure: Failure | null): void {
     const before = found.get(what);
-    if (trouble === null) {
+    if (failure === null) {
       if (before)
         log.info({ event: 'health.restored', what, reason: before.reason }, `${what}: well again.`);
       found.delete(what);
       return;
     }
-    const { reason, text, details } = trouble;
+    const { reason, text, details } = failure;
     if (before?.reason === reason) return;
     log.warn({ event: 'health.degraded', what, reason, ...details }, text);
     const since = before ?? { sinceTs: clock(), sinceMs: monotonicClock() };
@@ -225,7 +225,7 @@ export const diskFullText =
   'The disk of the database is full: nothing of devices is stored or acknowledged until there is room.';
 
 /** In words of their own: none of these is a database that is away. */
-const writeTexts: Record<WriteTrouble['reason'], string> = {
+const writeTexts: Record<WriteFailure['reason'], string> = {
   'standby-away':
     'Commits wait for a synchronous standby that is not there: nothing can be acknowledged until it is, or until synchronous_standby_names no longer asks for it.',
   'read-only':
@@ -239,9 +239,9 @@ const writeTexts: Record<WriteTrouble['reason'], string> = {
 /** Whether a commit is possible, as a check of the watch. */
 export function checkWrites({ probe }: WriteProbe): HealthCheck {
   return async () => {
-    const trouble = await probe();
-    if (trouble === null || trouble === 'unknown') return trouble;
-    const { reason, ...details } = trouble;
+    const failure = await probe();
+    if (failure === null || failure === 'unknown') return failure;
+    const { reason, ...details } = failure;
     return { reason, text: writeTexts[reason], details };
   };
 }
@@ -254,9 +254,9 @@ const unwritableMs = 5_000;
  * that wait while other commits return are no reason, as they may be those of one account.
  */
 export function canWrite(health: Pick<HealthWatch, 'find'>): boolean {
-  const trouble = health.find('database-writes');
-  if (trouble === null || trouble.reason === 'messages-wait') return true;
-  return trouble.reason !== 'read-only' && trouble.lastsMs < unwritableMs;
+  const failure = health.find('database-writes');
+  if (failure === null || failure.reason === 'messages-wait') return true;
+  return failure.reason !== 'read-only' && failure.lastsMs < unwritableMs;
 }
 
 /** Whether work may be sent to this process: it has started, does not stop, and has what it needs. */

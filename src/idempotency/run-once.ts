@@ -12,7 +12,7 @@ import type { MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 export type OnceDeps = {
   db: Sql & Pick<Database, 'confirmReads'>;
   /** What is kept is encrypted: answers hold tokens. */
-  box: Box;
+  cipher: Cipher;
   /** The quota `idempotencyKeys`. */
   limitOf: (accountId: number) => number;
   /** Milliseconds that only go forward. */
@@ -38,8 +38,8 @@ const lookedAtEvery = 64;
  * the key back: a repetition is tried again.
  */
 export function createRunOnce(deps: OnceDeps): RunOnce {
-  const { db, box, waitMs = 15_000, leaseMs = 10_000 } = deps;
-  const seats = createSeats();
+  const { db, cipher, waitMs = 15_000, leaseMs = 10_000 } = deps;
+  const inProgress = createInProgress();
   // A claim is renewed while the request's own statements wait for their turn.
   const asNobody = AsyncLocalStorage.snapshot();
 
@@ -62,7 +62,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
         const { signal } = request;
         const { accountId } = place;
         if (leftMs <= 0 || signal.aborted) throw underWay();
-        if (!(await seats.wait(name, { accountId, leftMs, round, signal }))) throw underWay();
+        if (!(await inProgress.wait(name, { accountId, leftMs, round, signal }))) throw underWay();
         continue;
       }
       const claim = await claimKey(db, place, { request: request.fingerprint, ts, leaseMs });
@@ -74,7 +74,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
   async function keepText(accountId: number, id: number, text: string): Promise<void> {
     const isLarge = text.length > largeBytes;
     const kept = { count: deps.limitOf(accountId), bytes: maxBytes };
-    const answer = text.length > maxAnswerLength ? '' : box.seal(text);
+    const answer = text.length > maxAnswerLength ? '' : cipher.seal(text);
     await keepAnswer(db, id, answer).catch(ignore);
     if (isLarge || id % lookedAtEvery === 0) await forgetBeyond(db, accountId, kept).catch(ignore);
   }
@@ -84,8 +84,8 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     { id, made, answer }: KnownKey,
     call: Parameters<RunOnce>[1],
   ): Promise<string> {
-    if (answer) return box.open(answer);
-    const text = await call(async () => JSON.parse(box.open(made ?? '')) as never);
+    if (answer) return cipher.open(answer);
+    const text = await call(async () => JSON.parse(cipher.open(made ?? '')) as never);
     if (answer === null) await keepText(accountId, id, text);
     return text;
   }
@@ -103,7 +103,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
       return answerAgain(accountId, begun.known, call);
     }
     const { claim } = begun;
-    return seats.hold(name, async () => {
+    return inProgress.hold(name, async () => {
       const renew = () => asNobody(() => renewClaim(db, claim));
       const text = await make(deps, claim, { call, leaseMs, renew });
       await keepText(accountId, claim.id, text);
@@ -116,13 +116,13 @@ type Making = { call: Parameters<RunOnce>[1]; leaseMs: number; renew: () => Prom
 
 /** Makes it, and says meanwhile that it is being made. */
 async function make(
-  { db, box }: OnceDeps,
+  { db, cipher }: OnceDeps,
   claim: Claim,
   { call, leaseMs, renew }: Making,
 ): Promise<string> {
   let isKept = false;
   const keep: Keep<object> = async (tx, made) => {
-    if (!(await keepMade(tx, claim, box.seal(JSON.stringify(made))))) throw underWay();
+    if (!(await keepMade(tx, claim, cipher.seal(JSON.stringify(made))))) throw underWay();
     isKept = true;
   };
   let renewing: Promise<unknown> = Promise.resolve();
@@ -166,7 +166,7 @@ type Wait = {
   signal: AbortSignal;
 };
 
-export type Seats = {
+export type InProgress = {
   /** Runs what others with the same name wait for. */
   hold<T>(name: string, work: () => Promise<T>): Promise<T>;
   /** Waits until it is worth looking again; false where too many of the account wait already. */
@@ -174,7 +174,7 @@ export type Seats = {
 };
 
 /** Who waits for whom among requests with the same key. */
-export function createSeats(): Seats {
+export function createInProgress(): InProgress {
   const held = new Map<string, Promise<unknown>>();
   const waiting = new Map<number, number>();
 
@@ -343,10 +343,10 @@ export function forgetOldKeys(sql: Sql, beforeTs: number, limit: number) {
 }
 
 /** Keeps text so that whoever reads the database alone cannot read it. */
-export type Box = { seal(text: string): string; open(sealed: string): string };
+export type Cipher = { seal(text: string): string; open(sealed: string): string };
 
 /** `keys`: newest first; the first one seals, all open. */
-export function createBox(keys: readonly Buffer[]): Box {
+export function createCipher(keys: readonly Buffer[]): Cipher {
   const [newest] = keys;
   if (!newest) throw new Error('no key to seal with');
   return {

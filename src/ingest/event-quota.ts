@@ -89,7 +89,7 @@ export function createEventQuota(
 
   /** It was not committed, and is planned again. `wasCommitting`: `committing` was told of it. */
   function undo({ recorded, told, taken }: LeftOut, wasCommitting: boolean): void {
-    underWay.giveBack(taken);
+    underWay.refund(taken);
     if (!wasCommitting) return;
     for (const [message, count] of recorded) message.recorded -= count;
     for (const deviceId of told) toldMs.delete(deviceId);
@@ -101,7 +101,7 @@ export function createEventQuota(
     written: Pick<Written, 'recorded' | 'opened'>,
     { events, taken }: LeftOut,
   ): void {
-    if (taken.size > 0) underWay.giveBack(taken);
+    if (taken.size > 0) underWay.refund(taken);
     const counts = new Map<number, EventCounts>();
     let last = -1;
     let its: EventCounts | undefined;
@@ -137,7 +137,7 @@ export type EventsUnderWay = {
   of(accountId: number): UnderWay;
   /** Gives what was taken, to be given back once it is committed, or will not be. */
   take(events: NewEvent[]): ReadonlyMap<number, UnderWay>;
-  giveBack(taken: ReadonlyMap<number, UnderWay>): void;
+  refund(taken: ReadonlyMap<number, UnderWay>): void;
 };
 
 export function createUnderWay(): EventsUnderWay {
@@ -149,7 +149,7 @@ export function createUnderWay(): EventsUnderWay {
       for (const [accountId, its] of taken) change(sums, accountId, its, 1);
       return taken;
     },
-    giveBack(taken) {
+    refund(taken) {
       for (const [accountId, its] of taken) change(sums, accountId, its, -1);
     },
   };

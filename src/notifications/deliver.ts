@@ -63,7 +63,7 @@ export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
   const needless = isGone ? 'contact-gone' : reasonAgainst(turn, deps.isAllowedNumber);
   try {
     if (needless) throw new DeliveryError('never', needless, reasons[needless]);
-    await send(deps, await gather(deps, turn));
+    await send(deps, await digest(deps, turn));
   } catch (error) {
     const failure = asDeliveryError(error);
     const { verdict, reason } = failure;
@@ -215,16 +215,16 @@ async function sendMail(
   await email.send({ id, recipient, ...text, unsubscribeUrl, unsubscribe });
 }
 
-type GatherDeps = { db: Sql; alarms: AlarmPort; clock: Clock };
-type Gathered = { title: string; alarmId: number | null };
+type DigestDeps = { db: Sql; alarms: AlarmPort; clock: Clock };
+type Digested = { title: string; alarmId: number | null };
 
 /**
  * A message as it goes out: with what became of its alarm meanwhile, or, where its recipient had many lately,
  * with all others that wait for it.
  */
-export async function gather({ db, alarms, clock }: GatherDeps, turn: Turn): Promise<Turn> {
+export async function digest({ db, alarms, clock }: DigestDeps, turn: Turn): Promise<Turn> {
   const isOfMany = turn.isGathering && turn.kind !== 'webhook' && turn.deviceUuid !== null;
-  const others = isOfMany ? await gatherOthers(db, turn, clock()) : [];
+  const others = isOfMany ? await listDigested(db, turn, clock()) : [];
   const all = [turn, ...others];
   const ids = all.flatMap(({ alarmId }) => alarmId ?? []);
   const states = ids.length === 0 ? [] : await alarms.listAlarmsNow(db, [...new Set(ids)]);
@@ -248,9 +248,9 @@ function asSms({ title, body }: Pick<Turn, 'title' | 'body'>): string {
 }
 
 /** Also those that an attempt before has gathered. */
-async function gatherOthers(db: Sql, turn: Turn, nowTs: WallMs): Promise<Gathered[]> {
+async function listDigested(db: Sql, turn: Turn, nowTs: WallMs): Promise<Digested[]> {
   const { id, contactId, accountId, kind, recipient } = turn;
-  const { rows } = await db.query<Gathered>(
+  const { rows } = await db.query<Digested>(
     `with gathered as (
        update notification n
           set grouped_in = $1
@@ -275,7 +275,7 @@ async function gatherOthers(db: Sql, turn: Turn, nowTs: WallMs): Promise<Gathere
 
 const maxNamed = 10;
 
-function textOf(open: Gathered[], over: number, words: Words): Pick<Turn, 'title' | 'body'> {
+function textOf(open: Digested[], over: number, words: Words): Pick<Turn, 'title' | 'body'> {
   // Newest first; the message that leads is the oldest.
   const newest = [...open.slice(1), ...open.slice(0, 1)];
   const named = newest.slice(0, maxNamed).map(({ title }) => title);

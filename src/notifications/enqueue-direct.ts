@@ -1,6 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import { mailboxOf } from '../lib/address.ts';
-import { takeRoom, type Asking, type Counted, type QuotasOf } from './allot.ts';
+import { takeFromDailyLimits, type Asking, type Counted, type QuotasOf } from './daily-limits.ts';
 import { lockCountsOf, type NewDirect, writeDirect } from './enqueue.ts';
 import { findSenders } from './recipients.ts';
 import type { Reason } from './reasons.ts';
@@ -58,7 +58,7 @@ export async function enqueueDirect(
   const outcomes = new Map<DirectMessage, DirectOutcome>();
   const isOwn = ({ contact }: DirectMessage) => mailboxOf(contact.address) === own;
   for (const message of messages.toSorted((a, b) => Number(isOwn(b)) - Number(isOwn(a)))) {
-    const room = takeRoom(countedIn(message), counts.used, quotasOf);
+    const room = takeFromDailyLimits(countedIn(message), counts.used, quotasOf);
     if ('full' in room) {
       outcomes.set(message, { state: 'held-back', reason: room.full });
       continue;

@@ -10,7 +10,7 @@ import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { slicesOf } from '../lib/text.ts';
 import {
-  allot,
+  applyDailyLimits,
   type Allotted,
   type Counted,
   countedOf,
@@ -18,8 +18,8 @@ import {
   counterName,
   countersOf,
   type QuotasOf,
-  takeRoom,
-} from './allot.ts';
+  takeFromDailyLimits,
+} from './daily-limits.ts';
 import { isLimit, type Reason, reasons } from './reasons.ts';
 import {
   address,
@@ -35,7 +35,7 @@ import {
   type MessageType,
   type NoticeData,
   type Sender,
-  sortOut,
+  groupByAccount,
   type Unsent,
 } from './recipients.ts';
 import { bodyOf, describeTime, titleOf, type Wording, wordsOf } from './text.ts';
@@ -54,7 +54,7 @@ export async function enqueueNotifications(
 ): Promise<void> {
   const { quotasOf, nowTs, note } = options;
   const unsent = createUnsentList(note);
-  const byAccount = sortOut(notifications, options, unsent);
+  const byAccount = groupByAccount(notifications, options, unsent);
   if (byAccount.size === 0) return;
   const senders = await findSenders(tx, [...byAccount.keys()], nowTs, alarmsIn(byAccount));
   const devices = await findWords(tx, byAccount, unsent.list());
@@ -63,7 +63,7 @@ export async function enqueueNotifications(
     return sender ? address(asked, sender, devices, options, unsent) : [];
   });
   const counts = await lockCountsOf(tx, candidates.map(countedOf), { quotasOf, nowTs });
-  const queued = allot(candidates, counts.used, quotasOf, unsent, note);
+  const queued = applyDailyLimits(candidates, counts.used, quotasOf, unsent, note);
   await writeNotifications(tx, {
     queued,
     unsent: unsent.list(),
@@ -437,7 +437,7 @@ export async function tellOver(
   };
   const messages = contacts.flatMap((contact) => {
     const one = byId.get(contact.alarmId);
-    const room = takeRoom(countedIn(contact), counts.used, quotasOf);
+    const room = takeFromDailyLimits(countedIn(contact), counts.used, quotasOf);
     return one && !('full' in room) ? [messageOf(contact, one, bodyFor(contact, one))] : [];
   });
   await writeDirect(tx, messages, { counted: counts.listCounted(), nowTs });

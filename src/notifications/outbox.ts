@@ -1,5 +1,5 @@
 import type { Sql } from '../db/sql.ts';
-import { countersOf } from './allot.ts';
+import { countersOf } from './daily-limits.ts';
 import type { Reason } from './reasons.ts';
 import {
   type AlarmPort,
@@ -281,7 +281,7 @@ const unlimited: MessageQuotas = {
 };
 
 /** Messages that will not be sent count no longer, where the day that they were counted on lasts. */
-export async function giveBack(tx: Sql, messages: readonly CountedMessage[]): Promise<void> {
+export async function refund(tx: Sql, messages: readonly CountedMessage[]): Promise<void> {
   const counters = messages.flatMap(({ accountId, kind: channel, recipient, countedOn }) =>
     countedOn === null
       ? []
@@ -331,7 +331,7 @@ export async function dropPlanned(tx: Sql, alarmIds: readonly number[]): Promise
      returning account_id as "accountId", kind, recipient, counted_on::text as "countedOn"`,
     [alarmIds],
   );
-  await giveBack(tx, rows);
+  await refund(tx, rows);
 }
 
 /** Puts off what is planned for devices until their mute ends. */
@@ -383,7 +383,7 @@ export async function giveUpOld(sql: Sql, beforeMs: number, nowTs: WallMs): Prom
                counted_on::text as "countedOn"`,
     [beforeMs, nowTs],
   );
-  await giveBack(sql, rows);
+  await refund(sql, rows);
   return rows.map(({ alarmId, announcement }) => ({ alarmId, announcement }));
 }
 
@@ -435,7 +435,7 @@ export async function settleTurn(tx: Sql, turn: Turn, outcome: TurnOutcome): Pro
   );
   await giveTurnBack(tx, turn, outcome, rows.length);
   if (state === 'failed')
-    await giveBack(
+    await refund(
       tx,
       rows.map(({ countedOn }) => ({ ...turn, countedOn })),
     );

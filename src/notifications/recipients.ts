@@ -90,7 +90,7 @@ const spareSms = 200;
  * Sorts notifications by account. What is certainly too much for a day is counted and not kept: one
  * message may ask for tens of thousands.
  */
-export function sortOut(
+export function groupByAccount(
   notifications: Iterable<NewNotification>,
   { quotasOf, isAllowedNumber, note }: EnqueueOptions,
   unsent: UnsentList,

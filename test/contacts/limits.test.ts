@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { mailboxOf } from '../../src/lib/address.ts';
-import { takeRoom } from '../../src/notifications/allot.ts';
+import { takeRoom } from '../../src/notifications/daily-limits.ts';
 import { openApp } from '../journeys/app.ts';
 import * as given from '../notifications/fixtures.ts';
 import type { TestService } from '../journeys/service.ts';

@@ -142,7 +142,7 @@ function smsCounters(accountId: number, number: string, quotas: MessageQuotas): 
  * Counts one message where everything that it counts for has room; else the reason why not. `used` is by
  * `counterName`, and is as it will be afterwards.
  */
-export function takeRoom(
+export function takeFromDailyLimits(
   counted: Counted,
   used: Map<string, number>,
   quotasOf: QuotasOf,
@@ -161,23 +161,23 @@ export function takeRoom(
 }
 
 /** Takes candidates in their order as long as everything they count for has room. */
-export function allot(
+export function applyDailyLimits(
   candidates: readonly MessageCandidate[],
   used: Map<string, number>,
   quotasOf: QuotasOf,
   unsent: UnsentList,
   note?: Note,
 ): Allotted[] {
-  const allotted: Allotted[] = [];
+  const allowed: Allotted[] = [];
   for (const candidate of candidates) {
-    const room = takeRoom(countedOf(candidate), used, quotasOf);
+    const room = takeFromDailyLimits(countedOf(candidate), used, quotasOf);
     if ('full' in room) unsent.add(candidate, room.full);
     else {
-      allotted.push({ ...candidate, ...room });
+      allowed.push({ ...candidate, ...room });
       note?.(candidate.notification, candidate.dueMs === undefined ? 'queued' : 'planned');
     }
   }
-  return allotted;
+  return allowed;
 }
 
 export const countedOf = ({ notification, channel, recipient }: MessageCandidate): Counted => ({

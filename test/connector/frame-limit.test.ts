@@ -1,10 +1,10 @@
 import { expect, test } from 'vitest';
-import { createToll } from '../../connector/mqtt/listeners.ts';
+import { createFrameLimit } from '../../connector/mqtt/listeners.ts';
 import { manualClock } from './harness.ts';
 
 test('a toll allows a burst, then what a second brings; what is paid back counts', () => {
   const clock = manualClock();
-  const take = createToll({ perSecond: 10, burst: 100 }, clock.now);
+  const take = createFrameLimit({ perSecond: 10, burst: 100 }, clock.now);
   expect(take(100)).toBe(true);
   expect(take(1)).toBe(false);
   clock.monotonicMs += 1_000;
@@ -15,7 +15,7 @@ test('a toll allows a burst, then what a second brings; what is paid back counts
 
 test('nothing is saved up beyond a burst', () => {
   const clock = manualClock();
-  const take = createToll({ perSecond: 10, burst: 100 }, clock.now);
+  const take = createFrameLimit({ perSecond: 10, burst: 100 }, clock.now);
   expect(take(-1_000)).toBe(true);
   expect(take(101)).toBe(false);
 });
