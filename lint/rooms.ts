@@ -125,7 +125,7 @@ export const rooms: Room[] = [
     why: handed,
   },
   ...consoleRooms,
-  featureRoom('listening', 'db/ engine/last-seen.ts lib/'),
+  featureRoom('connector-uptime', 'db/ engine/last-seen.ts lib/'),
   featureRoom('sessions', 'config/keys.ts db/ lib/ quotas/ errors.ts'),
   featureRoom('audit', 'db/ http/ lib/'),
   featureRoom('api-keys', 'audit/ db/ http/ lib/ quotas/ errors.ts'),

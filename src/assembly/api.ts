@@ -49,7 +49,7 @@ import { findClockNotes } from '../ingest/save-states.ts';
 import { jobRoutes } from '../jobs/routes.ts';
 import { network } from '../lib/address.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
-import { findListening } from '../listening/listening.ts';
+import { findConnectorUptime } from '../connector-uptime/connector-uptime.ts';
 import type { ServiceLog } from '../log/logger.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { findNewest } from '../measurements/store.ts';
@@ -204,7 +204,7 @@ export async function listRoutes(
   };
   const { walkAlarms } = alarms;
   const parts = { doors: { authenticate }, tickets, streams, exports, walkAlarms };
-  const { eventHub, reaches, routes: streamRoutes } = createStreams(shared, parts);
+  const { eventBroadcaster, reaches, routes: streamRoutes } = createStreams(shared, parts);
   const accounts = {
     db,
     sessions,
@@ -253,7 +253,7 @@ export async function listRoutes(
     ...eventRoutes({
       db,
       bus,
-      hub: eventHub,
+      broadcaster: eventBroadcaster,
       reaches,
       getDeviceId,
       authenticate,
@@ -330,7 +330,7 @@ export function createFindAround({ config, clock }: Pick<Shared, 'config' | 'clo
       findClockNotes(db, deviceId, newest),
       sinceTs === null
         ? undefined
-        : findListening(db, deviceId, { sinceTs, nowTs: clock() }, leaderOf),
+        : findConnectorUptime(db, deviceId, { sinceTs, nowTs: clock() }, leaderOf),
     ]);
     const late = notes.flatMap(({ sId, late: count, clockTs }) =>
       count > 0 && clockTs !== null ? [[sId, { count, newestTs: clockTs }] as const] : [],

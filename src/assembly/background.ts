@@ -24,7 +24,7 @@ import {
   startJobRunner,
 } from '../jobs/jobs.ts';
 import { startEvery } from '../lib/wait.ts';
-import { forgetGaps } from '../listening/listening.ts';
+import { forgetGaps } from '../connector-uptime/connector-uptime.ts';
 import { observeNearQuotas } from '../metrics/observe.ts';
 import { asDeliveryError } from '../notifications/channels/channel.ts';
 import { emailDriver, type EmailOptions } from '../notifications/channels/email.ts';

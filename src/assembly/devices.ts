@@ -18,7 +18,7 @@ import { type HttpOptions, type HttpServer, startHttp } from '../http/server.ts'
 import type { Ingest } from '../ingest/ingest.ts';
 import { startTicks } from '../ingest/ticks.ts';
 import { startEvery } from '../lib/wait.ts';
-import { type ListeningWatch, startListening } from '../listening/listening.ts';
+import { type ConnectorUptime, startConnectorUptime } from '../connector-uptime/connector-uptime.ts';
 import {
   observeBridges,
   observeConnector,
@@ -58,7 +58,7 @@ export type DeviceSide = {
 export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const downlinks = createDownlinks(shared);
   const runUuid = randomUUID();
-  const listening = await startListeningOf(shared);
+  const listening = await startUptimeOf(shared);
   const { ingest, holds, outbox } = await startIngestion(shared, downlinks, runUuid, listening);
   const observer = observeConnector(shared.metrics.registry);
   const rateStore = startRatesOf(shared, ingest);
@@ -97,11 +97,11 @@ function pickConnectors({ config: { role, connectors } }: Shared): ConnectorSett
 }
 
 /** Since when, and when not, the connectors of the configuration listen to their devices. */
-export async function startListeningOf(shared: Shared): Promise<ListeningWatch> {
+export async function startUptimeOf(shared: Shared): Promise<ConnectorUptime> {
   const { config, db, clock, releases } = shared;
   const log = shared.log.child({ component: 'devices' });
   const leaders = leadersAmong(config.connectors);
-  const listening = await startListening({
+  const listening = await startConnectorUptime({
     db,
     clock,
     leaderOf: (connectorId) => leaders.get(connectorId) ?? null,
@@ -282,7 +282,7 @@ type TicksSide = {
   ingest: Pick<Ingest, 'tick'>;
   holds: AccountThrottle;
   connector: Pick<Connector, 'isConnected'> | null;
-  listening: Pick<ListeningWatch, 'isHere' | 'isKnownAt'>;
+  listening: Pick<ConnectorUptime, 'isHere' | 'isKnownAt'>;
 };
 
 /** Evaluates timed conditions (a duration, a silence) when they are due: this process takes what is due of its own at once, of others a little later. */
@@ -312,7 +312,7 @@ export function startTicksOf(
 type Watched = {
   outbox: Pick<Notifications, 'lastLookTs'>;
   holds: Pick<AccountThrottle, 'waitMs'>;
-  listening: Pick<ListeningWatch, 'of'>;
+  listening: Pick<ConnectorUptime, 'of'>;
 };
 
 /** Later than this is not on time. */

@@ -8,7 +8,7 @@ import { keepRejections } from '../devices/rejections.ts';
 import { recordEvents } from '../events/routes.ts';
 import type { EventQuotaOptions } from '../ingest/event-quota.ts';
 import { type Ingest, type IngestDeps, type IngestOptions, startIngest } from '../ingest/ingest.ts';
-import type { ListeningWatch } from '../listening/listening.ts';
+import type { ConnectorUptime } from '../connector-uptime/connector-uptime.ts';
 import { startListeners } from '../live/listeners.ts';
 import {
   addMeasurements,
@@ -48,7 +48,7 @@ export async function startIngestion(
   shared: Shared,
   { handOver }: Pick<Downlinks, 'handOver'>,
   runUuid: string,
-  listening: Pick<ListeningWatch, 'of'>,
+  listening: Pick<ConnectorUptime, 'of'>,
 ): Promise<Ingestion> {
   const { log, releases, bus, clock, monotonicClock, memory, metrics, limitsOf, health } = shared;
   const outbox = await startNotificationsOf(shared);
@@ -115,7 +115,7 @@ function openIngestDb({ storage }: Shared, knownSeries: KnownSeries): Database {
 
 function optionsOf(
   { config, limitsOf, memory, kept, believed }: Shared,
-  listening: Pick<ListeningWatch, 'of'>,
+  listening: Pick<ConnectorUptime, 'of'>,
 ): IngestOptions {
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice } = config.quotas;

@@ -4,7 +4,7 @@ import { createKeyAuthentication, isKeyText } from '../api-keys/api-keys.ts';
 import { intermittentAmong } from '../devices/schema.ts';
 import { DomainError } from '../errors.ts';
 import type { WalkAlarms } from '../events/feed.ts';
-import { createEventSource, createHub, type Hub } from '../events/stream.ts';
+import { createEventSource, createEventBroadcaster, type EventBroadcaster } from '../events/stream.ts';
 import type { Account } from '../http/request.ts';
 import type { Route } from '../http/route.ts';
 import type { ImportPorts } from '../imports/imports.ts';
@@ -12,7 +12,7 @@ import { importRoutes } from '../imports/routes.ts';
 import { holdDevices, noteImported } from '../ingest/imported.ts';
 import { checkSense, checkTime } from '../ingest/rules/measurements.ts';
 import { whyUnwritable } from '../lib/redis.ts';
-import { createLiveHub, createValueSource } from '../live/live.ts';
+import { createLiveBroadcaster, createValueSource } from '../live/live.ts';
 import {
   addMeasurements,
   createKnownSeries,
@@ -28,7 +28,7 @@ import { createSessions, type Sessions } from '../sessions/sessions.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { createReaches, type Reaches } from '../streams/reach.ts';
 import { streamsRoutes } from '../streams/routes.ts';
-import { type StreamCount, WaitingRoom } from '../streams/subscriber.ts';
+import { type StreamCount, SubscriberBudget } from '../streams/subscriber.ts';
 import type { TicketDeps, Tickets } from '../streams/tickets.ts';
 import { writeEndedSessions } from './background.ts';
 import { answers, type HealthCheck } from './lifecycle.ts';
@@ -51,21 +51,21 @@ export type StreamParts = {
 export function createStreams(
   shared: Shared,
   { doors, tickets, streams, exports, walkAlarms }: StreamParts,
-): { eventHub: Hub; reaches: Reaches; routes: Route[] } {
+): { eventBroadcaster: EventBroadcaster; reaches: Reaches; routes: Route[] } {
   const { db, bus, monotonicClock } = shared;
   const log = shared.log.child({ component: 'http' });
   const reaches = createReaches(db, bus);
   const intermittent = new Set(intermittentAmong(shared.config.connectors));
   const isIntermittent = (connectorId: number) => intermittent.has(connectorId);
-  const room = new WaitingRoom(shared.memory.streamBytes);
-  const eventHub = createHub({ db, bus, heartbeatMs, monotonicClock, room });
-  const liveHub = createLiveHub({
+  const budget = new SubscriberBudget(shared.memory.streamBytes);
+  const eventBroadcaster = createEventBroadcaster({ db, bus, heartbeatMs, monotonicClock, budget });
+  const liveBroadcaster = createLiveBroadcaster({
     db,
     bus,
     process: randomUUID(),
     heartbeatMs,
     monotonicClock,
-    room,
+    budget,
     onError: (err) =>
       log.warn(
         { event: 'streams.position-unread', err },
@@ -82,12 +82,12 @@ export function createStreams(
     onAccountDisabled: shared.disabled.onDisabled,
     reaches,
     sources: {
-      events: createEventSource({ db, hub: eventHub, exports, walkAlarms }),
-      measurements: createValueSource({ db, hub: liveHub, exports }),
-      devices: createPresenceSource({ bus, heartbeatMs, monotonicClock, room, isIntermittent }),
+      events: createEventSource({ db, broadcaster: eventBroadcaster, exports, walkAlarms }),
+      measurements: createValueSource({ db, broadcaster: liveBroadcaster, exports }),
+      devices: createPresenceSource({ bus, heartbeatMs, monotonicClock, budget, isIntermittent }),
     },
   });
-  return { eventHub, reaches, routes };
+  return { eventBroadcaster, reaches, routes };
 }
 
 const dayMs = 86_400_000;

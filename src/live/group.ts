@@ -1,4 +1,4 @@
-import type { Member } from '../streams/subscriber.ts';
+import type { Subscriber } from '../streams/subscriber.ts';
 import type { Reach } from '../streams/reach.ts';
 import type { StreamPiece } from '../streams/server-sent.ts';
 import {
@@ -28,7 +28,7 @@ export const underWayMs = 2_000;
 /** Streams of the same filter: what they are sent is chosen and written once for all of them. */
 export class Group {
   readonly key: string;
-  readonly members = new Set<Member<string>>();
+  readonly subscribers = new Set<Subscriber<string>>();
   readonly throttle: ValueThrottle | null;
   readonly #filter: LiveFilter;
   readonly #senses: ReadonlySet<string> | null;

@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { createFrameLimit } from '../../connector/mqtt/listeners.ts';
 import { manualClock } from './harness.ts';
 
-test('a toll allows a burst, then what a second brings; what is paid back counts', () => {
+test('a limit of frames allows a burst, then what a second brings; what is paid back counts', () => {
   const clock = manualClock();
   const take = createFrameLimit({ perSecond: 10, burst: 100 }, clock.now);
   expect(take(100)).toBe(true);

@@ -11,7 +11,7 @@ const each = 100;
 
 test('what arrives at once is read over several turns of the event loop, in turns of accounts', async () => {
   let turn = 0;
-  const readInTurn: number[] = [];
+  const readFairly: number[] = [];
   world = await startWorld();
   const { store } = world;
   const enterAs = async (number: number, accountId: number): Promise<Sender> => {
@@ -24,7 +24,7 @@ test('what arrives at once is read over several turns of the event loop, in turn
   const one = await enterAs(200, 3);
   const { push } = store.stored;
   store.stored.push = (...stored) => {
-    readInTurn[turn] = (readInTurn[turn] ?? 0) + stored.length;
+    readFairly[turn] = (readFairly[turn] ?? 0) + stored.length;
     return push.apply(store.stored, stored);
   };
   const count = () => {
@@ -40,7 +40,7 @@ test('what arrives at once is read over several turns of the event loop, in turn
   await expect.poll(() => store.stored.length).toBe(many.length * each + 1);
   clearImmediate(counting);
   // A read that has begun is not cut.
-  expect(Math.max(...readInTurn.filter(Boolean))).toBeLessThan(256 + each);
+  expect(Math.max(...readFairly.filter(Boolean))).toBeLessThan(256 + each);
   const place = store.stored.findIndex(({ device }) => device.deviceId === 200);
   expect(place).toBeLessThan((many.length * each) / 4);
 });

@@ -7,8 +7,8 @@ import { DomainError } from '../../src/errors.ts';
 import { getDeviceId } from '../../src/events/queries.ts';
 import { eventRoutes, recordEvents } from '../../src/events/routes.ts';
 import { createReaches } from '../../src/streams/reach.ts';
-import { createStreamCount, WaitingRoom } from '../../src/streams/subscriber.ts';
-import { createHub } from '../../src/events/stream.ts';
+import { createStreamCount, SubscriberBudget } from '../../src/streams/subscriber.ts';
+import { createEventBroadcaster } from '../../src/events/stream.ts';
 import { startHttp } from '../../src/http/server.ts';
 import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
 import { measurementRoutes } from '../../src/measurements/routes.ts';
@@ -63,12 +63,12 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
         db,
         bus,
         getDeviceId: findDevice,
-        hub: createHub({
+        broadcaster: createEventBroadcaster({
           db,
           bus,
           heartbeatMs: options.heartbeatMs ?? 15_000,
           monotonicClock,
-          room: new WaitingRoom(67_108_864),
+          budget: new SubscriberBudget(67_108_864),
         }),
         reaches: createReaches(db, bus),
         authenticate,

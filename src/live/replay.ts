@@ -10,7 +10,7 @@ const awayMs = 24 * 3_600_000;
 const pageSeries = 500;
 const pageRows = 2_000;
 
-export type CatchUpOptions = {
+export type ReplayOptions = {
   /** Reads its pages, in turn. */
   sql: Sql;
   filter: LiveFilter;
@@ -28,7 +28,7 @@ export function startOf({ position }: LivePosition, present: StreamPosition): nu
  * Of each sense what is later than the last value that was sent of it, sense by sense; with `maxHz` the newest
  * of each period. A position that this database does not know gives its time: of each sense what is later.
  */
-export async function* catchUpValues(options: CatchUpOptions): AsyncGenerator<Value[]> {
+export async function* replayValues(options: ReplayOptions): AsyncGenerator<Value[]> {
   const { sql, filter, from, present } = options;
   const { accountId, ids } = filter.reach;
   const isKnown = isKnownTo(from.position, present);

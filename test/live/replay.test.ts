@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { catchUpValues } from '../../src/live/catch-up.ts';
+import { replayValues } from '../../src/live/replay.ts';
 import type { LivePosition } from '../../src/live/value.ts';
 import { storeMeasurements } from '../../src/measurements/store.ts';
 import { readPosition } from '../../src/streams/position.ts';
@@ -34,7 +34,7 @@ describe.each(databaseKinds)('what a reader has missed on %s', (kind) => {
     };
     const present = await readPosition(db);
     const found: [string, number][] = [];
-    for await (const values of catchUpValues({
+    for await (const values of replayValues({
       sql: db,
       filter: { reach, senses: undefined, maxHz },
       from,

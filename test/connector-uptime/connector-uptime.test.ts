@@ -1,19 +1,19 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import {
-  findListening,
+  findConnectorUptime,
   forgetGaps,
-  type ListeningWatch,
+  type ConnectorUptime,
   noteListening,
-  startListening,
-} from '../../src/listening/listening.ts';
+  startConnectorUptime,
+} from '../../src/connector-uptime/listening.ts';
 import { leadersAmong } from '../../src/assembly/devices.ts';
 import { newDevice } from '../events/app.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 
 let database: TestDatabase;
 let db: Database;
-const open: ListeningWatch[] = [];
+const open: ConnectorUptime[] = [];
 beforeEach(async () => {
   database = await testDatabase();
   ({ db } = database);
@@ -35,12 +35,12 @@ const time = async () => {
   return rows[0]?.now ?? 0;
 };
 
-async function start(clock: () => number): Promise<ListeningWatch> {
+async function start(clock: () => number): Promise<ConnectorUptime> {
   const leaderOf = (id: number) => (id === 9 ? null : id);
   const onError = (error: unknown) => {
     throw error;
   };
-  const watch = await startListening({ db, clock, leaderOf, onError, everyMs: 10 });
+  const watch = await startConnectorUptime({ db, clock, leaderOf, onError, everyMs: 10 });
   open.push(watch);
   return watch;
 }
@@ -154,7 +154,7 @@ test('what could not be written is written a moment later, not with the next tur
     if (isAway) throw new Error('away');
     return db.query(...given);
   }) as Database['query'];
-  const watch = await startListening({
+  const watch = await startConnectorUptime({
     db: shaky,
     clock: () => Date.now(),
     leaderOf: (id) => id,
@@ -228,7 +228,7 @@ test('for one device only gaps of its connector are read, and no older ones than
   await gap(2, -hour);
   const find = async (sinceMs: number) => {
     const range = { sinceTs: nowTs + sinceMs, nowTs };
-    const found = await findListening(db, deviceId, range, (id) => id);
+    const found = await findConnectorUptime(db, deviceId, range, (id) => id);
     return found?.gaps.map(({ fromTs }) => fromTs - nowTs);
   };
   expect(await find(-3 * hour)).toEqual([-2 * hour]);

@@ -2,7 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import { type Listening, unnoticedGapMs } from '../engine/last-seen.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
-export type ListeningOptions = {
+export type ConnectorUptimeOptions = {
   db: Sql;
   /** The service's time, ms. */
   clock: Clock;
@@ -14,7 +14,7 @@ export type ListeningOptions = {
   everyMs?: number;
 };
 
-export type ListeningWatch = {
+export type ConnectorUptime = {
   /**
    * A connector runs in this process. `isListening`: whether it takes what devices send, and that is committed;
    * asked each time before it is written.
@@ -36,7 +36,7 @@ const againMs = 1_000;
  * Writes that the connectors of this process listen, and remembers when those of all processes did. A device
  * is not silent while nobody listens.
  */
-export async function startListening(options: ListeningOptions): Promise<ListeningWatch> {
+export async function startConnectorUptime(options: ConnectorUptimeOptions): Promise<ConnectorUptime> {
   const { db, clock, leaderOf, onError, everyMs = 5_000 } = options;
   const heard = createHeardConnectors(keptDays * 86_400_000, gapSeconds * 1_000);
   const own: { leaderId: number; isListening: () => boolean }[] = [];
@@ -252,9 +252,9 @@ export async function forgetGaps(db: Sql, nowTs: WallMs): Promise<void> {
 
 /**
  * When the connector of a device listened from `sinceTs` on (ms), for a process without connectors; undefined where
- * its connector is not configured, which counts as listening. `leaderOf`: as of `startListening`.
+ * its connector is not configured, which counts as listening. `leaderOf`: as of `startConnectorUptime`.
  */
-export async function findListening(
+export async function findConnectorUptime(
   db: Sql,
   deviceId: number,
   { sinceTs, nowTs }: { sinceTs: number; nowTs: WallMs },

@@ -3,7 +3,7 @@ import { createLocalBus } from '../../src/bus/bus.ts';
 import { noticesOf } from '../../src/devices/presence.ts';
 import { createPresenceSource } from '../../src/presence/presence.ts';
 import type { Reach } from '../../src/streams/reach.ts';
-import { WaitingRoom } from '../../src/streams/subscriber.ts';
+import { SubscriberBudget } from '../../src/streams/subscriber.ts';
 
 beforeEach(
   () =>
@@ -41,7 +41,7 @@ async function follow() {
     bus,
     heartbeatMs: 15_000,
     monotonicClock: () => monotonicMs,
-    room: new WaitingRoom(1_048_576),
+    budget: new SubscriberBudget(1_048_576),
     isIntermittent: () => false,
   });
   const asked = { kinds: new Set(['devices' as const]), senses: undefined, maxHz: undefined };
