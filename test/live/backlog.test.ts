@@ -19,7 +19,7 @@ test('gives what was heard in its order, in whole messages', () => {
   expect([backlog.isEmpty, backlog.oldestMs]).toEqual([true, undefined]);
 });
 
-test('has budget for so many values of an account, and of all', () => {
+test('has room for so many values of an account, and of all', () => {
   const all = { values: 0 };
   const backlogs = Array.from({ length: 6 }, () => new Backlog(all));
   const full = backlogs.map((backlog) => backlog.add([device(100_000)], 0));
