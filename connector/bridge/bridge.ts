@@ -7,7 +7,7 @@ import {
   upPrefix,
 } from '../../src/contract/uplink.ts';
 import { pause, waitAtMost, waitUntil } from '../../src/lib/wait.ts';
-import { createDownlinkRoom, DownlinkQueue, type Encoded } from '../device/downlinks.ts';
+import { createDownlinkBudget, DownlinkQueue, type Encoded } from '../device/downlinks.ts';
 import { createUnknownMemberTurns, parseUplink } from '../device/uplink.ts';
 import { isGone, isUnavailableError, type Log, type Observer } from '../ports.ts';
 import { createBrokerClient, createUnacknowledged } from './client.ts';
@@ -151,7 +151,7 @@ export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlin
   const queues = new LRUCache<string, DownlinkQueue>({ max: maxQueues });
   /** When kept texts were last looked for; it outlives a queue that ended because nobody listened. */
   const looked = new LRUCache<string, number>({ max: maxQueues });
-  const deps = { ports, log, maxQueued, room: createDownlinkRoom(maxBytes) };
+  const deps = { ports, log, maxQueued, budget: createDownlinkBudget(maxBytes) };
 
   function queueOf(device: DeviceIdentity): DownlinkQueue {
     const known = queues.get(device.uuid);

@@ -416,7 +416,7 @@ export type LargePlace = {
 type Account = { id: number; bytes: number; waiting: Set<Place> };
 type Place = { isIn: boolean; readonly bytes: number; readonly onIn: () => void };
 
-export type LargeRoom = {
+export type LargeMessageBudget = {
   /** `onIn` is called where the message had to wait and may come in now. */
   enter(accountId: number, bytes: number, onIn: () => void): LargePlace;
   bytes(): number;
@@ -437,7 +437,7 @@ const partForSeveral = 3 / 4;
  * All of a message's bytes are reserved before they are read, so that what was begun can end. What has no room
  * waits unread: accounts in turn, each in the order in which its messages began.
  */
-export function createLargeRoom(maxBytes: number): LargeRoom {
+export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
   const accounts = new Map<number, Account>();
   /** Accounts with messages that wait, the one whose turn is next in front. */
   const turns = new Set<Account>();

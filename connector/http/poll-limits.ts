@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import type { ByteRoom } from '../../src/lib/byte-room.ts';
+import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
 import { Bucket, type Rate } from '../device/rates.ts';
 import type { ConnectorPorts, Tuning } from '../ports.ts';
 import { comeLater, type HttpDevices, tooMany } from './devices.ts';
@@ -149,7 +149,7 @@ export function createPollTurns({ devices, connectionsOf, now, refusalMs }: Poll
  */
 export function limitTaking(
   response: ServerResponse,
-  room: Pick<ByteRoom, 'isWanted'>,
+  budget: Pick<MemoryBudget, 'isWanted'>,
   {
     downlinkTimeoutMs,
     wantedDownlinkTimeoutMs,
@@ -158,7 +158,7 @@ export function limitTaking(
   if (response.closed) return;
   const end = (): void => void response.destroy();
   const last = setTimeout(end, downlinkTimeoutMs);
-  const looking = setInterval(() => room.isWanted && end(), wantedDownlinkTimeoutMs);
+  const looking = setInterval(() => budget.isWanted && end(), wantedDownlinkTimeoutMs);
   for (const timer of [last, looking]) timer.unref();
   response.once('close', () => {
     clearTimeout(last);

@@ -6,11 +6,11 @@ import type {
   TimeRequest,
   UplinkContent,
 } from '../../src/contract/uplink.ts';
-import { ByteRoom, type Reservation } from '../../src/lib/byte-room.ts';
+import { MemoryBudget, type Reservation } from '../../src/lib/memory-budget.ts';
 import { JoinedChunks } from '../../src/lib/request-body.ts';
 import { waitAtMost } from '../../src/lib/wait.ts';
 import {
-  createLargeRoom,
+  createLargeMessageBudget,
   createUnknownMemberTurns,
   isRecognisedAgain,
   type LargePlace,
@@ -60,7 +60,7 @@ const fullSeconds = 3_600;
 /** Takes what devices send with POST. */
 export function createHttpUplink(deps: UplinkDeps) {
   const { ports, devices, limits, tuning, observe, log, now } = deps;
-  const room = new ByteRoom({ maxBytes: tuning.maxUnackedTotalBytes, ...waiting });
+  const budget = new MemoryBudget({ maxBytes: tuning.maxUnackedTotalBytes, ...waiting });
   const bodies = createBodies({
     limits,
     tuning,
@@ -151,7 +151,7 @@ export function createHttpUplink(deps: UplinkDeps) {
   }
 
   function takeRoom({ accountId }: DeviceIdentity, bytes: number): Reservation {
-    const place = room.enter(String(accountId), bytes);
+    const place = budget.enter(String(accountId), bytes);
     if (!place) throw comeLater('Too many requests wait already: try again later.');
     return place;
   }
@@ -205,7 +205,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     },
 
     countUnderWay: () => underWay.size,
-    bytes: () => room.bytes + bodies.bytes(),
+    bytes: () => budget.bytes + bodies.bytes(),
   };
 }
 
@@ -224,13 +224,13 @@ const reserved: BegunBodies = { begin: () => ({ add() {}, end() {} }), bytes: ()
 
 /** Reads bodies: those of measurements may be larger, and each of these is charged to its account before it is read. */
 export function createBodies({ limits, tuning, bodies }: BodiesOptions) {
-  const room = createLargeRoom(tuning.maxLargeBytes);
+  const budget = createLargeMessageBudget(tuning.maxLargeBytes);
   const mostOf = (name: string) =>
     name === 'measurements' ? mostMeasurementBytes(limits) : limits.maxPacketBytes;
 
   async function enter(accountId: number, bytes: number): Promise<LargePlace> {
     const { promise: entered, resolve } = Promise.withResolvers<void>();
-    const place = room.enter(accountId, bytes, resolve);
+    const place = budget.enter(accountId, bytes, resolve);
     if (!place.isIn) await waitAtMost(entered, tuning.largePatienceMs);
     if (place.isIn) return place;
     place.leave();
@@ -256,7 +256,7 @@ export function createBodies({ limits, tuning, bodies }: BodiesOptions) {
       }
     },
 
-    bytes: () => bodies.bytes() + room.bytes(),
+    bytes: () => bodies.bytes() + budget.bytes(),
   };
 }
 

@@ -21,10 +21,10 @@ const shareOfFree = 2;
 /** After so many accounts that may not go on yet the search ends, until the next message is stored. */
 const mostInVain = 8;
 
-export type UnackedRoom = ReturnType<typeof createUnackedRoom>;
+export type UnackedBudget = ReturnType<typeof createUnackedBudget>;
 
 /** What messages that wait for their commit may take of the memory, all connections together. */
-export function createUnackedRoom(maxBytes: number) {
+export function createUnackedBudget(maxBytes: number) {
   const waiting = new Set<AccountConnections>();
   let bytes = 0;
 
@@ -118,22 +118,22 @@ export class Unacked implements UnackedPublish, Delivery {
   readonly bytes: number;
   sinceMs: number;
   readonly #acknowledger: Told;
-  readonly #room: Pick<UnackedRoom, 'release'>;
+  readonly #budget: Pick<UnackedBudget, 'release'>;
 
   constructor(
     acknowledger: Told,
-    room: Pick<UnackedRoom, 'hold' | 'release'>,
+    budget: Pick<UnackedBudget, 'hold' | 'release'>,
     connection: Connection,
     message: Omit<UnackedPublish, 'isStored'>,
   ) {
     this.#acknowledger = acknowledger;
-    this.#room = room;
+    this.#budget = budget;
     this.connection = connection;
     this.qos = message.qos;
     this.messageId = message.messageId;
     this.bytes = message.bytes;
     this.sinceMs = message.sinceMs;
-    room.hold(connection, message.bytes);
+    budget.hold(connection, message.bytes);
   }
 
   /** Of one that is not parsed yet nobody knows whether a second copy would be recognised. */
@@ -146,12 +146,12 @@ export class Unacked implements UnackedPublish, Delivery {
   stored(): void {
     this.isStored = true;
     this.uplink = null;
-    this.#room.release(this.connection, this.bytes);
+    this.#budget.release(this.connection, this.bytes);
     this.#acknowledger.stored(this);
   }
 
   failed(error: unknown): void {
-    this.#room.release(this.connection, this.bytes);
+    this.#budget.release(this.connection, this.bytes);
     this.#acknowledger.failed(this, error);
   }
 }

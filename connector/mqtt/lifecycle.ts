@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Client } from 'aedes';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import type { ByteRoom } from '../../src/lib/byte-room.ts';
+import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
 import type { ConnectorLimits, Observer, Tuning } from '../ports.ts';
 import type { Admitted } from './admission.ts';
 import { type DeviceAedes, readFailure } from './aedes.ts';
@@ -84,7 +84,7 @@ export type TimeoutDeps = {
   registry: Pick<Registry, 'connections' | 'forgetIdle'>;
   acknowledger: Pick<Acknowledger, 'giveUpLate'>;
   /** Of what is on its way to devices. */
-  downlinkRoom: Pick<ByteRoom, 'isWanted'>;
+  downlinkBudget: Pick<MemoryBudget, 'isWanted'>;
   limits: ConnectorLimits;
   tuning: Tuning;
   now: MonotonicClock;
@@ -94,14 +94,14 @@ export type TimeoutDeps = {
 
 /** One look at all connections now and then, instead of timers for each. Returns what ends it. */
 export function startTimeouts(deps: TimeoutDeps): () => void {
-  const { registry, acknowledger, downlinkRoom, limits, now } = deps;
+  const { registry, acknowledger, downlinkBudget, limits, now } = deps;
   const timer = setInterval(() => {
     const monotonicMs = now();
     const { downlinkTimeoutMs, wantedDownlinkTimeoutMs } = deps.tuning;
     const tuning = {
       ...deps.tuning,
       // What is not acknowledged is in the way of others: it is read again when its device comes back.
-      downlinkTimeoutMs: downlinkRoom.isWanted ? wantedDownlinkTimeoutMs : downlinkTimeoutMs,
+      downlinkTimeoutMs: downlinkBudget.isWanted ? wantedDownlinkTimeoutMs : downlinkTimeoutMs,
     };
     for (const connection of registry.connections) visit(connection, monotonicMs, { ...deps, tuning });
     acknowledger.giveUpLate(registry.connections, limits.storeTimeoutMs);

@@ -5,7 +5,7 @@ import { createUnknownMemberTurns, parseUplink } from '../device/uplink.ts';
 import type { ConnectorLimits, ConnectorPorts, DevicePorts, Observer, Tuning } from '../ports.ts';
 import { type Connection, type Device, findConnection } from './connection.ts';
 import { readPublish } from './frames.ts';
-import { type Acknowledger, CountedUnacked, Unacked, type UnackedRoom } from './inflight.ts';
+import { type Acknowledger, CountedUnacked, Unacked, type UnackedBudget } from './inflight.ts';
 import { reason } from './v5.ts';
 import type { Clock, MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
@@ -34,7 +34,7 @@ export function createPassOn({ ports, rateStore, limits, observe, now }: PassOnD
 
 export type PublishDeps = {
   clock: Clock;
-  room: Pick<UnackedRoom, 'hold' | 'release'>;
+  budget: Pick<UnackedBudget, 'hold' | 'release'>;
   acknowledger: Acknowledger;
   holding: Pick<HeldMessages, 'take'>;
   passOn: PassOn;
@@ -51,7 +51,7 @@ export type Publisher = ReturnType<typeof createPublisher>;
 
 /** Takes what devices publish. */
 export function createPublisher(deps: PublishDeps) {
-  const { clock, room, acknowledger, holding, passOn, tuning, now, onForeignTopic } = deps;
+  const { clock, budget, acknowledger, holding, passOn, tuning, now, onForeignTopic } = deps;
 
   /** Takes the will of a connection that has ended, which is all that aedes publishes: nobody will send it again. */
   function acceptWill(
@@ -127,7 +127,7 @@ export function createPublisher(deps: PublishDeps) {
     const { qos, messageId, payload } = message;
     const bytes = payload.length * parsedFactor + tuning.messageOverheadBytes;
     const Kind = connection.v5 && qos > 0 ? CountedUnacked : Unacked;
-    const unacked = new Kind(acknowledger, room, connection, {
+    const unacked = new Kind(acknowledger, budget, connection, {
       qos,
       messageId,
       bytes,
@@ -160,7 +160,7 @@ export type HoldingOptions = {
   clock: Clock;
   now: MonotonicClock;
   /** A message's bytes are not under way while it waits, and are again. */
-  room: Pick<UnackedRoom, 'setAside' | 'bringBack'>;
+  budget: Pick<UnackedBudget, 'setAside' | 'bringBack'>;
   /** The message goes on its way. */
   passOn: PassOn;
 };
@@ -195,7 +195,7 @@ export const withdrawnError = (): Error =>
  * connections are not read either. The order of a device's messages stays.
  */
 export function createHeldMessages(options: HoldingOptions) {
-  const { holds, tuning, clock, now, room, passOn } = options;
+  const { holds, tuning, clock, now, budget, passOn } = options;
   const accounts = new Map<number, Waiting>();
   let totalBytes = 0;
 
@@ -251,7 +251,7 @@ export function createHeldMessages(options: HoldingOptions) {
   function forget(waiting: Waiting, { device, unacked }: Held): void {
     waiting.bytes -= unacked.bytes;
     totalBytes -= unacked.bytes;
-    room.bringBack(device, unacked.bytes);
+    budget.bringBack(device, unacked.bytes);
   }
 
   return {
@@ -269,7 +269,7 @@ export function createHeldMessages(options: HoldingOptions) {
       unacked.sinceMs = Infinity;
       waiting.bytes += unacked.bytes;
       totalBytes += unacked.bytes;
-      room.setAside(device, unacked.bytes);
+      budget.setAside(device, unacked.bytes);
       holds?.waits(device.identity, message.topic);
       return true;
     },

@@ -2,7 +2,7 @@ import process from 'node:process';
 import { LoopTurns } from '../../src/lib/event-loop.ts';
 import type { Asker } from '../../src/lib/fair-queue.ts';
 import { type DeviceRates, lookMs, type RateStore } from '../device/rates.ts';
-import { createLargeRoom } from '../device/uplink.ts';
+import { createLargeMessageBudget } from '../device/uplink.ts';
 import {
   type ConnectorLimits,
   type DevicePorts,
@@ -12,7 +12,7 @@ import {
 import { checkConnect, protocolOf, unspeakable } from './connect-packet.ts';
 import type { AccountConnections, Connection, Device, LargePacket } from './connection.ts';
 import { maxFilterBytes, PacketBuffer, readWholePublish } from './frames.ts';
-import type { UnackedRoom } from './inflight.ts';
+import type { UnackedBudget } from './inflight.ts';
 import type { HeldMessages, Publisher } from './publish.ts';
 import { gateReads, type Read, wakeReader } from './read-gate.ts';
 import {
@@ -35,7 +35,7 @@ export type ReaderOptions = {
   rateStore: RateStore;
   now: MonotonicClock;
   /** Whether a connection may be read: memory, rates, and what its account may bring. */
-  room: UnackedRoom;
+  budget: UnackedBudget;
   large: LargePackets;
   rateGate: RateGate;
   holding: Pick<HeldMessages, 'canReadOrWait'>;
@@ -76,7 +76,7 @@ export type Reader = {
  * the connection, its device, its account or all of them together have too much under way.
  */
 export function createReader(options: ReaderOptions): Reader {
-  const { presence, limits, tuning, rateStore, now, room, rateGate, holding } = options;
+  const { presence, limits, tuning, rateStore, now, budget, rateGate, holding } = options;
   const { large, intake, wasRead } = options;
   /** Connections with a packet that has begun and not ended, the one that began first in front. */
   const midway = new Set<Connection>();
@@ -103,7 +103,7 @@ export function createReader(options: ReaderOptions): Reader {
     if (connection.blockedSinceMs !== null) return false;
     if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
     if (connection.unackedBytes >= tuning.maxUnackedBytes) return false;
-    if (connection.large?.place.isIn === false || !room.isFor(connection)) return false;
+    if (connection.large?.place.isIn === false || !budget.isFor(connection)) return false;
     const { device } = connection;
     if (!device) return true;
     return holding.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
@@ -238,7 +238,7 @@ export function createReader(options: ReaderOptions): Reader {
       paused.delete(connection);
       forgetBegun(connection);
       large.forget(connection);
-      room.forget(connection);
+      budget.forget(connection);
       rateGate.forget(connection);
     },
 
@@ -280,11 +280,11 @@ export type LargePackets = {
  * before its body is read, and has to be whole in time.
  */
 export function createLargePackets({ limits, tuning, now }: LargePacketsOptions): LargePackets {
-  const room = createLargeRoom(tuning.maxLargeBytes);
+  const budget = createLargeMessageBudget(tuning.maxLargeBytes);
   const areTaken = mostMeasurementBytes(limits) > limits.maxPacketBytes;
 
   function begin(connection: Connection, accountId: number): void {
-    const place = room.enter(accountId, connection.scanner.wholeBytes, () => {
+    const place = budget.enter(accountId, connection.scanner.wholeBytes, () => {
       packet.sinceMs = now();
       connection.resume();
     });
@@ -308,7 +308,7 @@ export function createLargePackets({ limits, tuning, now }: LargePacketsOptions)
     },
 
     forget,
-    bytes: room.bytes,
+    bytes: budget.bytes,
   };
 }
 

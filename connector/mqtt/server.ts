@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { ByteRoom } from '../../src/lib/byte-room.ts';
+import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
 import { inTurns, nextTurn } from '../../src/lib/event-loop.ts';
 import { waitUntil } from '../../src/lib/wait.ts';
-import { createDownlinkRoom } from '../device/downlinks.ts';
+import { createDownlinkBudget } from '../device/downlinks.ts';
 import { createRateStore, type RateStore, type SharedRates } from '../device/rates.ts';
 import { createForeignTopicLog, createRefusedLoginLog } from '../device/refused-logins.ts';
 import {
@@ -24,8 +24,8 @@ import type { Connection } from './connection.ts';
 import {
   type Acknowledger,
   createAcknowledger,
-  createUnackedRoom,
-  type UnackedRoom,
+  createUnackedBudget,
+  type UnackedBudget,
 } from './inflight.ts';
 import { createConnections, startTimeouts } from './lifecycle.ts';
 import {
@@ -102,7 +102,7 @@ export async function startConnector(
 ): Promise<Connector> {
   const { limits, log, now } = options;
   const parts = createParts(options, ports);
-  const { tuning, observe, registry, reader, room, holding, acknowledger, authenticator } = parts;
+  const { tuning, observe, registry, reader, budget, holding, acknowledger, authenticator } = parts;
   const engine = await startAedes(parts, options);
   const runId = randomUUID().slice(0, 8);
   const connections = createConnections({ ...parts, engine, runId, now });
@@ -135,7 +135,7 @@ export async function startConnector(
   async function close({ drainMs }: { drainMs: number }): Promise<void> {
     await Promise.all(listeners.map((listener) => listener.close()));
     admission.close();
-    await drain({ registry, reader, room, acknowledger }, drainMs);
+    await drain({ registry, reader, budget, acknowledger }, drainMs);
     holding.stop();
     endBusEvents();
     endTimeouts();
@@ -208,13 +208,13 @@ async function listen(
 }
 
 const snapshotOf = (
-  { registry, room, reader }: Parts,
+  { registry, budget, reader }: Parts,
   admission: Admission,
 ): ConnectorSnapshot => ({
   connections: registry.connections.size,
   devices: registry.countDevices(),
   waiting: admission.countWaiting(),
-  unackedBytes: room.bytes(),
+  unackedBytes: budget.bytes(),
   midwayBytes: reader.midwayBytes(),
 });
 
@@ -223,7 +223,7 @@ export type Parts = {
   tuning: Tuning;
   observe: Observer;
   registry: Registry;
-  room: UnackedRoom;
+  budget: UnackedBudget;
   holding: HeldMessages;
   acknowledger: Acknowledger;
   publisher: Publisher;
@@ -231,7 +231,7 @@ export type Parts = {
   authenticator: Authenticator;
   subscriber: Subscriber;
   /** Of what is on its way to devices. */
-  downlinkRoom: ByteRoom;
+  downlinkBudget: MemoryBudget;
 };
 
 type Common = {
@@ -285,18 +285,18 @@ function createUplinkParts({
   rateStore,
 }: Omit<Common, 'registry'> & { rateStore: RateStore }): Pick<
   Parts,
-  'room' | 'holding' | 'acknowledger' | 'publisher' | 'reader'
+  'budget' | 'holding' | 'acknowledger' | 'publisher' | 'reader'
 > {
   const { limits, log, now } = options;
   const { clock, holds, presence } = ports;
-  const room = createUnackedRoom(tuning.maxUnackedTotalBytes);
+  const budget = createUnackedBudget(tuning.maxUnackedTotalBytes);
   const passOn = createPassOn({ ports, rateStore, limits, observe, now });
-  const holding = createHeldMessages({ holds, tuning, clock, now, room, passOn });
+  const holding = createHeldMessages({ holds, tuning, clock, now, budget, passOn });
   const acknowledger = createAcknowledger({ ports, holding, observe, log, now });
   const logForeignTopic = createForeignTopicLog(log, now);
   const publisher = createPublisher({
     clock,
-    room,
+    budget,
     acknowledger,
     holding,
     passOn,
@@ -313,14 +313,14 @@ function createUplinkParts({
     tuning,
     rateStore,
     now,
-    room,
+    budget,
     large: createLargePackets({ limits, tuning, now }),
     rateGate: createRateGate({ rateStore, now }),
     holding,
     intake: createIntake({ limits, publisher, rateStore }),
     wasRead: acknowledger.wasRead,
   });
-  return { room, holding, acknowledger, publisher, reader };
+  return { budget, holding, acknowledger, publisher, reader };
 }
 
 /** What lets devices in, and sends them what is for them. */
@@ -329,7 +329,7 @@ function createSessionParts({
   ports,
   tuning,
   registry,
-}: Common): Pick<Parts, 'authenticator' | 'subscriber' | 'downlinkRoom'> {
+}: Common): Pick<Parts, 'authenticator' | 'subscriber' | 'downlinkBudget'> {
   const logRefused = createRefusedLoginLog(log, now, 'mqtt');
   const { maxUnackedMessages } = tuning;
   const authenticator = createAuthenticator({
@@ -340,19 +340,19 @@ function createSessionParts({
     log,
     logRefused,
   });
-  const downlinkRoom = createDownlinkRoom(tuning.maxDownlinkBytes);
+  const downlinkBudget = createDownlinkBudget(tuning.maxDownlinkBytes);
   const downlinkDeps = {
     ports,
     log,
     maxQueued: tuning.maxQueuedDownlinks,
-    room: downlinkRoom,
+    budget: downlinkBudget,
   };
   const subscriber = createSubscriber(limits, downlinkDeps, {
     now,
     clock: ports.clock,
     onTooLarge: ({ identity }, packet) => tellOfTooLarge(ports, registry, identity, packet),
   });
-  return { authenticator, subscriber, downlinkRoom };
+  return { authenticator, subscriber, downlinkBudget };
 }
 
 export type BusEventDeps = {
@@ -468,7 +468,7 @@ const longestFlushMs = 1_000;
 type DrainDeps = {
   registry: Registry;
   reader: Reader;
-  room: UnackedRoom;
+  budget: UnackedBudget;
   acknowledger: Acknowledger;
 };
 
@@ -477,11 +477,11 @@ type DrainDeps = {
  * `drainMs`. What was not stored in time is not acknowledged: what need not be stored twice is left to the store, which
  * stops later. The service goes away, not the devices: no will is published.
  */
-export async function drain({ registry, reader, room, acknowledger }: DrainDeps, drainMs: number) {
+export async function drain({ registry, reader, budget, acknowledger }: DrainDeps, drainMs: number) {
   const flushMs = Math.min(longestFlushMs, drainMs / 2);
   reader.stop();
   acknowledger.readsEnd(registry.connections);
-  await waitUntil(() => room.bytes() === 0, drainMs - flushMs);
+  await waitUntil(() => budget.bytes() === 0, drainMs - flushMs);
   acknowledger.readsEnd(registry.connections);
   await inTurns(registry.connections, (connection) => {
     // Says good-bye.

@@ -68,7 +68,7 @@ function list(deps: AlarmRouteDeps): Route {
     responseHeaders: { Link: 'The next page, where there is one.' },
     query: AlarmQuery,
     response: AlarmList,
-    room: 1_048_576,
+    answerBytes: 1_048_576,
     handler: async ({ account, query, request }) => {
       const { alarms, next } = await listPage(
         deps,

@@ -67,7 +67,7 @@ export function actionsRoute(deps: ActionDeps): Route {
     example: { action: 'label', labels: ['cellar'], deviceAuthUuids: [exampleIds.device] },
     response: z.object({ jobId: z.guid(), timestamp }),
     errors: [403, 404],
-    room: 1_048_576,
+    answerBytes: 1_048_576,
     handler: async ({ account, body, request, once }) => {
       const { action, labels, untilTs, reason, deviceAuthUuids, filter, jobId } = body;
       checkKey(account, action);
@@ -237,7 +237,7 @@ export function labelsRoute({ db }: { db: Sql }): Route {
     auth: 'account',
     errors: [],
     response: LabelList,
-    room: 1_048_576,
+    answerBytes: 1_048_576,
     handler: async ({ account, request }) => {
       const labels = await listLabels(db, account.accountId, labelsOf(account));
       return { labels, timestamp: request.now() };

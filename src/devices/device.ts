@@ -214,7 +214,7 @@ export function describeRoute({ db }: { db: Sql }): Route {
     params: DeviceParams,
     response: DescribedDevice,
     errors: [404],
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     handler: async ({ account, params, request }) => {
       const uuid = params.deviceAuthUuid;
       const device = await describeDevice(account.accountId, uuid, request.receivedTs);
@@ -363,7 +363,7 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
     params: DeviceParams,
     response: Evaluation,
     errors: [404],
-    room: 8_388_608,
+    answerBytes: 8_388_608,
     handler: async ({ account, params, request }) => {
       const timestamp = request.receivedTs;
       const row = await findEvaluation(db, account.accountId, params.deviceAuthUuid);

@@ -42,7 +42,7 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
     secrets: 'sessions',
     errors: [],
     responseHeaders: { Link: 'The next page, where there is one.' },
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     handler: async ({ account, query, request }) => {
       const { accountId } = account;
       const labels = labelsOf(account);

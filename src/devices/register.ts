@@ -130,7 +130,7 @@ export function batchRoute(deps: RegisterDeviceDeps): Route {
     body: DeviceBatch,
     example: { devices: [exampleRegistration, exampleRegistration] },
     listBody: { member: 'devices', most: mostDevices, limitBytes: 4_194_304 },
-    room: 1_048_576,
+    answerBytes: 1_048_576,
     response: BatchRegistration,
     errors: [403],
     warnOf: warnOfUnknownTo(NewRegistration, DescribedDevice),

@@ -45,7 +45,7 @@ export function eventExportRoute({ db, exports }: EventExportDeps): Route {
     errors: [400, 404],
     streams: { types: [csvType, ndjsonType], json: true },
     auth: 'account',
-    room: 16_777_216,
+    answerBytes: 16_777_216,
     query: EventExportQuery,
     response: EventExport,
     handler: async ({ query, account, request }) => {

@@ -39,7 +39,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
       errors: [400, 401, 404, 503],
       responseHeaders: { Link: 'The next page, where there is one.' },
       auth: 'account',
-      room: 2_097_152,
+      answerBytes: 2_097_152,
       params: DeviceParams,
       query: EventQuery,
       response: EventList,
@@ -88,7 +88,7 @@ const documentation = {
   streams: { types: [eventStreamType], json: false },
   auth: 'account' as const,
   response: z.union([EventView, AlarmChange]).meta({ id: 'EventMessage' }),
-  room: 8_192,
+  answerBytes: 8_192,
   isEndless: true,
 };
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { network } from '../lib/address.ts';
-import { ByteRoom, type Reservation } from '../lib/byte-room.ts';
+import { MemoryBudget, type Reservation } from '../lib/memory-budget.ts';
 import { LoopTurns } from '../lib/event-loop.ts';
 import { plain } from './answer.ts';
 import { bufferAtMost, createSocketReads, readOn } from './socket-reads.ts';
@@ -56,13 +56,13 @@ export class OneByOne {
   readonly #lines = new WeakMap<Socket, Line>();
   readonly #readThrough = createSocketReads();
   readonly #turns = new LoopTurns({ perTurn, mostMs });
-  readonly #ahead: ByteRoom;
+  readonly #ahead: MemoryBudget;
   #count = 0;
 
   constructor(options: OneByOneOptions) {
     const { aheadBytes: maxBytes = usualAheadBytes } = options;
     this.#options = options;
-    this.#ahead = new ByteRoom({ maxBytes, share: 1 / 4, maxWaiting: 0, maxWaitingOfKey: 0 });
+    this.#ahead = new MemoryBudget({ maxBytes, share: 1 / 4, maxWaiting: 0, maxWaitingOfKey: 0 });
   }
 
   /** Connections with something that may be parsed, and waits for its turn. */
@@ -385,7 +385,7 @@ const mostArriving = 131_072;
  */
 export function createRequestTurns(options: RequestTurnsOptions): RequestTurns {
   const { addressOf, isVital, perTurn = usualPerTurn, largeBytes = usualLargeBytes } = options;
-  const room = new ByteRoom({
+  const budget = new MemoryBudget({
     maxBytes: largeBytes,
     share: 1 / 4,
     maxWaiting: 0,
@@ -398,7 +398,7 @@ export function createRequestTurns(options: RequestTurnsOptions): RequestTurns {
     const from = addressOf(request);
     const address = isVital(path) ? `${from} ${path}` : from;
     const bytes = arrivingBytes(request);
-    const place = bytes > smallRequestBytes ? room.enter(address, bytes) : undefined;
+    const place = bytes > smallRequestBytes ? budget.enter(address, bytes) : undefined;
     if (place === null) return false;
     turns.wait({ address, who: whoOf(request) ?? path }, () => {
       place?.leave();

@@ -60,7 +60,7 @@ type Documentation = {
   /** Leave it out of the reference. */
   hidden?: boolean;
   /** What a request takes in memory at most, in bytes, its body left out; what most take if absent. */
-  room?: number;
+  answerBytes?: number;
   /** Its answer does not end: what it takes has a bound of its own, and the request's room is left. */
   isEndless?: boolean;
   /** Its answer has passwords, tokens or keys in it: for everybody, or for sessions and not for API keys. */

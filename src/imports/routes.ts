@@ -51,7 +51,7 @@ export function importRoutes(deps: ImportRoutesDeps): Route[] {
       tag: 'Measurements',
       errors: [400],
       auth: 'account',
-      room: 1_048_576,
+      answerBytes: 1_048_576,
       takes: examples,
       response: ImportReceipt,
       handler: async ({ account, request }) => {

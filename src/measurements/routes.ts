@@ -60,7 +60,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
       responseHeaders: { Link: 'The next page of points, where there is one.' },
       streams: { types: [csvType], json: true },
       auth: 'account',
-      room: 2_097_152,
+      answerBytes: 2_097_152,
       params: DeviceParams,
       query: MeasurementQuery,
       response: MeasurementResponse,
@@ -130,7 +130,7 @@ export function latestRoute({ db }: { db: Sql }): Route {
     errors: [400, 404],
     responseHeaders: { Link: 'The next page of devices, where there is one.' },
     auth: 'account',
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     query: LatestQuery,
     response: LatestResponse,
     handler: async ({ query, account, request }) => {

@@ -46,7 +46,7 @@ function install(deps: InstallDeps): Route {
     example: { deviceAuthUuids: [exampleIds.device], purposeUuids: [exampleIds.purpose] },
     response: InstalledProfile,
     errors: [403, 404],
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     takesKey: true,
     warnOf,
     handler: async ({ account, body, request, warnings: before, once }) => {
@@ -80,7 +80,7 @@ function rollOut({ db }: InstallDeps): Route {
     params: ProfileParams,
     response: RollOut,
     errors: [404],
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     handler: async ({ account, params, request }) => {
       const rows = await findRollOut(db, account.accountId, params.pId, labelsOf(account));
       if (!rows) throw new DomainError('not-found', 'There is no such profile.');

@@ -92,7 +92,7 @@ function list({ db }: PurposeRouteDeps): Route {
     description: 'Also with a slash behind it: the purpose identifier left empty.',
     response: PurposeList,
     errors: [],
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     handler: async ({ account, request }) => {
       const list = await begin(writePurposeList(db, account.accountId, request.receivedTs));
       return stream('application/json', list);
@@ -111,7 +111,7 @@ function read({ db }: PurposeRouteDeps): Route {
     params: PurposeParams,
     response: Purpose,
     errors: [404],
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     handler: async ({ account, params }) => {
       const purpose = await findPurpose(db, account.accountId, params.purposeUuid);
       if (!purpose) throw noSuchPurpose();

@@ -55,7 +55,7 @@ test('a device that reads no acknowledgements is closed after a while', async ()
   const stop = startTimeouts({
     registry: { connections: new Set([connection]), forgetIdle() {} },
     acknowledger: { giveUpLate() {} },
-    downlinkRoom: { isWanted: false },
+    downlinkBudget: { isWanted: false },
     limits,
     tuning: { ...defaultTuning, sweepIntervalMs: 5 },
     now: clock.now,

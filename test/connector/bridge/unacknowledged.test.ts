@@ -3,7 +3,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { createUnacknowledged, type HeldPacket } from '../../../connector/bridge/client.ts';
 
-const room = { maxMessages: 1_000, maxBytes: 1_000_000 };
+const budget = { maxMessages: 1_000, maxBytes: 1_000_000 };
 const message = (stream: PassThrough, messageId: number, bytes = 10, qos = 1): HeldPacket => ({
   qos,
   messageId,
@@ -31,7 +31,7 @@ test('acknowledgements keep the order of arrival, whatever the order of the comm
   fc.assert(
     fc.property(orders, (order) => {
       const stream = new PassThrough();
-      const unacknowledged = createUnacknowledged(room, () => undefined);
+      const unacknowledged = createUnacknowledged(budget, () => undefined);
       const all = order.map((_, place) => message(stream, 300 + place));
       for (const held of all) unacknowledged.hold(held);
       const stored = new Set<number>();
@@ -52,7 +52,7 @@ test('acknowledgements keep the order of arrival, whatever the order of the comm
 
 test('what came over a connection that ended is not acknowledged over the next one', () => {
   const [before, after] = [new PassThrough(), new PassThrough()];
-  const unacknowledged = createUnacknowledged(room, () => undefined);
+  const unacknowledged = createUnacknowledged(budget, () => undefined);
   const old = message(before, 1);
   unacknowledged.hold(old);
   before.destroy();

@@ -1,12 +1,12 @@
-import { consoleRooms } from './console-rooms.ts';
-import type { Room } from './room.ts';
+import { consoleModules } from './console-modules.ts';
+import type { Module } from './module.ts';
 
 const servers = ['aedes', 'mqtt', 'koa', '@koa/*'];
 const storage = ['pg', 'ioredis', 'graphile-worker', 'node-pg-migrate'];
 const web = ['koa', '@koa/*', 'koa-*'];
 const handed = 'A feature is handed what it needs of another one by assembly/.';
 
-function featureRoom(name: string, may: string): Room {
+function featureModule(name: string, may: string): Module {
   return {
     files: `src/${name}/*.ts`,
     may: may.split(' ').map((one) => `../${one}`),
@@ -22,7 +22,7 @@ const wire = [
   '../../src/log/limited-lines.ts',
   '../../src/log/logger.ts',
 ];
-function transportRoom(name: string, not: string[]): Room {
+function transportModule(name: string, not: string[]): Module {
   return {
     files: `connector/${name}/*.ts`,
     may: ['../device/', ...deviceSide, ...wire],
@@ -34,11 +34,11 @@ function transportRoom(name: string, not: string[]): Room {
 const beneathDb = ['lib/', 'log/logger.ts', 'errors.ts', 'start-error.ts', 'version.ts'];
 
 /**
- * Which room may import what, beside itself and its libraries. Imports point inwards, and a feature is
+ * Which module may import what, beside itself and its libraries. Imports point inwards, and a feature is
  * handed what it needs of another one by assembly/. `main.ts`, `service.ts`, `assembly/` and `cli/` bring
- * the rooms together and may import everything.
+ * the modules together and may import everything.
  */
-export const rooms: Room[] = [
+export const modules: Module[] = [
   {
     files: 'src/lib/*.ts',
     may: ['../errors.ts'],
@@ -124,36 +124,36 @@ export const rooms: Room[] = [
     not: [...servers, 'ioredis'],
     why: handed,
   },
-  ...consoleRooms,
-  featureRoom('connector-uptime', 'db/ engine/last-seen.ts lib/'),
-  featureRoom('sessions', 'config/keys.ts db/ lib/ quotas/ errors.ts'),
-  featureRoom('audit', 'db/ http/ lib/'),
-  featureRoom('api-keys', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('quotas', 'audit/ contract/ db/ http/ lib/ errors.ts'),
-  featureRoom('idempotency', 'db/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('jobs', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('accounts', 'audit/ contract/ db/ http/ lib/ quotas/ sessions/ errors.ts'),
-  featureRoom('broker-hooks', 'contract/ db/ http/ lib/ errors.ts'),
-  featureRoom(
+  ...consoleModules,
+  featureModule('connector-uptime', 'db/ engine/last-seen.ts lib/'),
+  featureModule('sessions', 'config/keys.ts db/ lib/ quotas/ errors.ts'),
+  featureModule('audit', 'db/ http/ lib/'),
+  featureModule('api-keys', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
+  featureModule('quotas', 'audit/ contract/ db/ http/ lib/ errors.ts'),
+  featureModule('idempotency', 'db/ http/ lib/ quotas/ errors.ts'),
+  featureModule('jobs', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
+  featureModule('accounts', 'audit/ contract/ db/ http/ lib/ quotas/ sessions/ errors.ts'),
+  featureModule('broker-hooks', 'contract/ db/ http/ lib/ errors.ts'),
+  featureModule(
     'devices',
     'audit/ bus/ contract/ db/ engine/ exports/list-devices.ts http/ lib/ quotas/ errors.ts',
   ),
-  featureRoom('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('exports', 'db/ http/ lib/ errors.ts'),
-  featureRoom('streams', 'bus/ contract/ db/ exports/list-devices.ts http/ lib/ quotas/ errors.ts'),
-  featureRoom(
+  featureModule('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
+  featureModule('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
+  featureModule('exports', 'db/ http/ lib/ errors.ts'),
+  featureModule('streams', 'bus/ contract/ db/ exports/list-devices.ts http/ lib/ quotas/ errors.ts'),
+  featureModule(
     'events',
     'bus/ contract/ db/ exports/ history/ http/ lib/ quotas/ streams/ errors.ts',
   ),
-  featureRoom('live', 'bus/ contract/ db/ http/ lib/ quotas/ streams/ errors.ts'),
-  featureRoom('presence', 'bus/ contract/ lib/ streams/ errors.ts'),
-  featureRoom(
+  featureModule('live', 'bus/ contract/ db/ http/ lib/ quotas/ streams/ errors.ts'),
+  featureModule('presence', 'bus/ contract/ lib/ streams/ errors.ts'),
+  featureModule(
     'measurements',
     'contract/ db/ engine/ exports/ history/ http/ lib/ quotas/ errors.ts',
   ),
-  featureRoom('imports', 'contract/ db/ http/ lib/ quotas/ errors.ts'),
-  featureRoom('alarms', 'audit/ bus/ contract/ db/ exports/list-devices.ts http/ lib/ errors.ts'),
+  featureModule('imports', 'contract/ db/ http/ lib/ quotas/ errors.ts'),
+  featureModule('alarms', 'audit/ bus/ contract/ db/ exports/list-devices.ts http/ lib/ errors.ts'),
   {
     files: 'src/alarms/rules.ts',
     may: ['../contract/', '../lib/clock-readings.ts'],
@@ -161,8 +161,8 @@ export const rooms: Room[] = [
     beside: [],
     why: 'rules.ts is pure.',
   },
-  featureRoom('contacts', 'audit/ contract/ db/ http/ lib/ quotas/ errors.ts'),
-  featureRoom(
+  featureModule('contacts', 'audit/ contract/ db/ http/ lib/ quotas/ errors.ts'),
+  featureModule(
     'notifications',
     'contract/ db/ http/ lib/ log/logger.ts log/limited-lines.ts errors.ts',
   ),
@@ -242,7 +242,7 @@ export const rooms: Room[] = [
     not: ['aedes', 'mqtt', ...web, ...storage],
     why: 'device/ serves every transport.',
   },
-  transportRoom('mqtt', ['mqtt']),
-  transportRoom('http', ['aedes', 'mqtt']),
-  transportRoom('bridge', ['aedes']),
+  transportModule('mqtt', ['mqtt']),
+  transportModule('http', ['aedes', 'mqtt']),
+  transportModule('bridge', ['aedes']),
 ];

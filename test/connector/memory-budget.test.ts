@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, test } from 'vitest';
 import {
-  createDownlinkRoom,
+  createDownlinkBudget,
   DownlinkQueue,
   type Encoded,
 } from '../../connector/device/downlinks.ts';
@@ -59,7 +59,7 @@ describe('packets that do not end', () => {
 
 describe('what goes down to devices', () => {
   /** A device that reads its profile, and acknowledges what it is sent when it is told to. */
-  function slowDevice(accountId: number, deviceId: number, room = createDownlinkRoom(32_000)) {
+  function slowDevice(accountId: number, deviceId: number, budget = createDownlinkBudget(32_000)) {
     const device: DeviceIdentity = { deviceId, uuid: `d${deviceId}`, accountId };
     const sent: Encoded[] = [];
     const acknowledge: (() => void)[] = [];
@@ -82,14 +82,14 @@ describe('what goes down to devices', () => {
         return new Promise<void>((resolve) => acknowledge.push(resolve));
       },
     };
-    const queue = new DownlinkQueue(channel, { ports, log, maxQueued: 100, room });
-    return { queue, sent, acknowledge, read, room };
+    const queue = new DownlinkQueue(channel, { ports, log, maxQueued: 100, budget });
+    return { queue, sent, acknowledge, read, budget };
   }
 
   test('takes room until it is acknowledged; an account that does not waits for itself', async () => {
     const first = slowDevice(1, 1);
-    const second = slowDevice(1, 2, first.room);
-    const other = slowDevice(2, 3, first.room);
+    const second = slowDevice(1, 2, first.budget);
+    const other = slowDevice(2, 3, first.budget);
     first.queue.subscribed(['profile']);
     await until(() => first.sent.length === 1);
     second.queue.subscribed(['profile']);
@@ -102,20 +102,20 @@ describe('what goes down to devices', () => {
       acknowledge[0]?.();
       queue.end();
     }
-    await until(() => first.room.bytes === 0);
+    await until(() => first.budget.bytes === 0);
   });
 
   test('a device that is gone gives its room back, also where it waits for it', async () => {
     const first = slowDevice(1, 1);
-    const second = slowDevice(1, 2, first.room);
+    const second = slowDevice(1, 2, first.budget);
     first.queue.subscribed(['profile']);
     await until(() => first.sent.length === 1);
     second.queue.subscribed(['profile']);
-    await until(() => first.room.waiting === 1);
+    await until(() => first.budget.waiting === 1);
     second.queue.end();
     first.queue.end();
     first.acknowledge[0]?.();
-    await until(() => first.room.bytes === 0 && first.room.waiting === 0);
+    await until(() => first.budget.bytes === 0 && first.budget.waiting === 0);
     expect(second.read).toEqual([]);
   });
 
@@ -146,16 +146,16 @@ describe('what goes down to devices', () => {
   });
 
   test('what is in no table is lost where there is no room', async () => {
-    const first = slowDevice(1, 1, createDownlinkRoom(8_000));
+    const first = slowDevice(1, 1, createDownlinkBudget(8_000));
     for (let n = 0; n < 10; n += 1)
       first.queue.push({ topic: 'display', payload: { text: 'x'.repeat(400), ts: n } });
-    expect(first.room.bytes).toBeLessThanOrEqual(2_000);
+    expect(first.budget.bytes).toBeLessThanOrEqual(2_000);
     while (first.acknowledge.length > 0) {
       first.acknowledge.shift()?.();
       await new Promise((resolve) => setImmediate(resolve));
     }
     expect(first.sent).toHaveLength(2);
-    expect(first.room.bytes).toBe(0);
+    expect(first.budget.bytes).toBe(0);
   });
 });
 

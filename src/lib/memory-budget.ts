@@ -9,7 +9,7 @@ export type Reservation = {
   leave(): void;
 };
 
-export type RoomOptions = {
+export type MemoryBudgetOptions = {
   /** What all places may take together. */
   maxBytes: number;
   /** What those of one key may take, as a part of it. */
@@ -26,15 +26,15 @@ type Key = { places: number; bytes: number; waiting: Waiting[] };
  * Bytes that many share. What does not fit waits: keys (accounts, addresses) take turns, each in its
  * order, and none may take more than its share. One that is larger than a bound is let in alone.
  */
-export class ByteRoom {
-  readonly #options: RoomOptions;
+export class MemoryBudget {
+  readonly #options: MemoryBudgetOptions;
   readonly #keys = new Map<string, Key>();
   /** Keys of which the first that waits is within its share: it waits for the others. */
   readonly #ready = new Set<string>();
   #bytes = 0;
   #waiting = 0;
 
-  constructor(options: RoomOptions) {
+  constructor(options: MemoryBudgetOptions) {
     this.#options = options;
   }
 

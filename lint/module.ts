@@ -1,5 +1,5 @@
-/** A folder, or some files of one, and what they may import: lint/rooms.ts. */
-export type Room = {
+/** A folder, or some files of one, and what they may import: lint/modules.ts. */
+export type Module = {
   files: string;
   /** Folders and files that it may import, as its own files write them. */
   may: string[];

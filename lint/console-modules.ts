@@ -1,4 +1,4 @@
-import type { Room } from './room.ts';
+import type { Module } from './module.ts';
 
 const servers = [
   'aedes',
@@ -12,7 +12,7 @@ const servers = [
 ];
 
 /** The web console: what the service does for it, its build, and the page. */
-export const consoleRooms: Room[] = [
+export const consoleModules: Module[] = [
   {
     files: 'src/console/*.ts',
     may: ['../contract/', '../http/', '../log/logger.ts', '../errors.ts'],

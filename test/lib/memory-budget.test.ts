@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { ByteRoom, type Reservation } from '../../src/lib/byte-room.ts';
+import { MemoryBudget, type Reservation } from '../../src/lib/memory-budget.ts';
 
 const bounds = { maxBytes: 100, share: 1 / 2, maxWaiting: 6, maxWaitingOfKey: 4 };
 
@@ -8,8 +8,8 @@ const areIn = (...places: (Reservation | null | undefined)[]) =>
   places.map((place) => place?.isIn ?? null);
 
 test('places have room up to the bound, and the next one waits until one leaves', async () => {
-  const room = new ByteRoom(bounds);
-  const places = ['a', 'b', 'c'].map((key) => room.enter(key, 40)) as [
+  const budget = new MemoryBudget(bounds);
+  const places = ['a', 'b', 'c'].map((key) => budget.enter(key, 40)) as [
     Reservation,
     Reservation,
     Reservation,
@@ -18,27 +18,27 @@ test('places have room up to the bound, and the next one waits until one leaves'
   places[0].leave();
   await places[2].entered;
   expect(areIn(...places)).toEqual([true, true, true]);
-  expect(room.bytes).toBe(80);
+  expect(budget.bytes).toBe(80);
   for (const place of places) place.leave();
   for (const place of places) place.leave();
-  expect([room.bytes, room.waiting]).toEqual([0, 0]);
+  expect([budget.bytes, budget.waiting]).toEqual([0, 0]);
 });
 
 test('a key has its share, and waits for its own beyond it', () => {
-  const room = new ByteRoom(bounds);
-  const [first, second] = [room.enter('a', 40), room.enter('a', 20)];
-  const other = room.enter('b', 20);
+  const budget = new MemoryBudget(bounds);
+  const [first, second] = [budget.enter('a', 40), budget.enter('a', 20)];
+  const other = budget.enter('b', 20);
   expect(areIn(first, second, other)).toEqual([true, false, true]);
   first?.leave();
   expect(areIn(second)).toEqual([true]);
 });
 
 test('keys take turns, and none is passed by smaller ones', () => {
-  const room = new ByteRoom(bounds);
-  const full = [room.enter('x', 50), room.enter('y', 50)];
-  const a = [room.enter('a', 50), room.enter('a', 50)];
-  const b = room.enter('b', 50);
-  const small = room.enter('c', 1);
+  const budget = new MemoryBudget(bounds);
+  const full = [budget.enter('x', 50), budget.enter('y', 50)];
+  const a = [budget.enter('a', 50), budget.enter('a', 50)];
+  const b = budget.enter('b', 50);
+  const small = budget.enter('c', 1);
   expect(areIn(...a, b, small)).toEqual([false, false, false, false]);
   full[0]?.leave();
   expect(areIn(...a, b, small)).toEqual([true, false, false, false]);
@@ -49,57 +49,57 @@ test('keys take turns, and none is passed by smaller ones', () => {
 });
 
 test('what is larger than a share, or than all the room, is let in alone', () => {
-  const room = new ByteRoom(bounds);
-  const large = room.enter('a', 1_000);
-  const next = room.enter('b', 1);
+  const budget = new MemoryBudget(bounds);
+  const large = budget.enter('a', 1_000);
+  const next = budget.enter('b', 1);
   expect(areIn(large, next)).toEqual([true, false]);
   large?.leave();
   expect(areIn(next)).toEqual([true]);
-  const again = room.enter('a', 1_000);
+  const again = budget.enter('a', 1_000);
   expect(areIn(again)).toEqual([false]);
   next?.leave();
   expect(areIn(again)).toEqual([true]);
 });
 
 test('what turns out smaller makes room for others, what turns out larger takes it', () => {
-  const room = new ByteRoom(bounds);
-  const first = room.enter('a', 50);
-  const waiting = room.enter('a', 40);
+  const budget = new MemoryBudget(bounds);
+  const first = budget.enter('a', 50);
+  const waiting = budget.enter('a', 40);
   expect(areIn(waiting)).toEqual([false]);
   first?.resize(10);
   expect(areIn(waiting)).toEqual([true]);
   first?.resize(90);
-  expect(room.bytes).toBe(130);
-  const other = room.enter('b', 1);
+  expect(budget.bytes).toBe(130);
+  const other = budget.enter('b', 1);
   expect(areIn(other)).toEqual([false]);
   first?.leave();
   first?.resize(5);
   expect(areIn(other)).toEqual([true]);
-  expect(room.bytes).toBe(41);
+  expect(budget.bytes).toBe(41);
 });
 
 test('few may wait, of all keys and of one; who gives up makes way', () => {
-  const room = new ByteRoom(bounds);
-  const full = room.enter('x', 100);
-  const own = Array.from({ length: 5 }, () => room.enter('a', 10));
+  const budget = new MemoryBudget(bounds);
+  const full = budget.enter('x', 100);
+  const own = Array.from({ length: 5 }, () => budget.enter('a', 10));
   expect(areIn(...own)).toEqual([false, false, false, false, null]);
-  const others = ['b', 'c', 'd'].map((key) => room.enter(key, 10));
+  const others = ['b', 'c', 'd'].map((key) => budget.enter(key, 10));
   expect(areIn(...others)).toEqual([false, false, null]);
   own[0]?.leave();
-  const late = room.enter('d', 10);
+  const late = budget.enter('d', 10);
   expect(areIn(late)).toEqual([false]);
   full?.leave();
   expect(areIn(...own.slice(1, 4), others[0], others[1], late)).not.toContain(false);
-  expect(room.waiting).toBe(0);
+  expect(budget.waiting).toBe(0);
 });
 
 test('a place that takes nothing is one all the same: what comes after it is not forgotten when it leaves', () => {
-  const room = new ByteRoom(bounds);
-  const first = room.enter('a', 20);
+  const budget = new MemoryBudget(bounds);
+  const first = budget.enter('a', 20);
   first?.resize(0);
-  const second = room.enter('a', 40);
+  const second = budget.enter('a', 40);
   first?.leave();
-  const third = room.enter('a', 40);
+  const third = budget.enter('a', 40);
   expect(areIn(second, third)).toEqual([true, false]);
   second?.leave();
   expect(areIn(third)).toEqual([true]);
