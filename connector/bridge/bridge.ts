@@ -8,10 +8,10 @@ import {
 } from '../../src/contract/uplink.ts';
 import { pause, waitAtMost, waitUntil } from '../../src/lib/wait.ts';
 import { createDownlinkBudget, DownlinkQueue, type Encoded } from '../device/downlinks.ts';
-import { createUnknownMemberTurns, parseUplink } from '../device/uplink.ts';
+import { createUnknownMemberThrottle, parseUplink } from '../device/uplink.ts';
 import { isGone, isUnavailableError, type Log, type Observer } from '../ports.ts';
 import { createBrokerClient, createUnacknowledged } from './client.ts';
-import type { BridgeOptions, BridgePorts, BridgeStatus, LeaseTurn } from './status.ts';
+import type { BridgeOptions, BridgePorts, BridgeStatus, LeaseTerm } from './status.ts';
 import type { MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
 export type Bridge = {
@@ -37,7 +37,7 @@ const patienceMs = 5_000;
 export function startBridge(
   options: BridgeOptions,
   ports: BridgePorts,
-  { onServed = () => {}, onSilent = () => {} }: Partial<LeaseTurn> = {},
+  { onServed = () => {}, onSilent = () => {} }: Partial<LeaseTerm> = {},
 ): Bridge {
   const { broker, maxPacketBytes, rejectionsPerMessage, log, now, status, observe } = options;
   const stopping = new AbortController();
@@ -258,7 +258,7 @@ export function createArrivals(deps: ArrivalsDeps) {
   const { ports, rejectionsPerMessage: max, observe, log, now, status, onHeard, stopping } = deps;
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();
-  const takeTurn = createUnknownMemberTurns(now);
+  const mayTellNow = createUnknownMemberThrottle(now);
   let toldMs = -Infinity;
 
   async function lookUp(uuid: string): Promise<DeviceIdentity | null> {
@@ -303,7 +303,7 @@ export function createArrivals(deps: ArrivalsDeps) {
   function carry(device: DeviceIdentity, arrival: Arrival): void {
     const { topic, payload, arrivedTs, onStored, onFailed } = arrival;
     const prefix = upPrefix(device.uuid);
-    const mayTell = () => takeTurn(device.uuid);
+    const mayTell = () => mayTellNow(device.uuid);
     const uplink = parseUplink(topic, prefix, payload, arrivedTs, max, mayTell);
     // All devices share the broker's connection, on which acknowledgements keep their order [MQTT-4.6.0-2]:
     // if one account had to wait, all would.

@@ -245,7 +245,7 @@ export type StartLease = (holder: {
 }) => Promise<Lease>;
 
 /** What the holder of a lease is told by its bridge. */
-export type LeaseTurn = {
+export type LeaseTerm = {
   /** The broker has taken the subscription. */
   onServed: () => void;
   /** Nothing was heard of a broker that serves it for some seconds; said again and again. */

@@ -347,7 +347,7 @@ const hourMs = 3_600_000;
 const maxRemembered = 50_000;
 
 /** For each device once an hour, as far as this process knows. `now`: milliseconds that only go forward. */
-export function createUnknownMemberTurns(now: MonotonicClock): (uuid: string) => boolean {
+export function createUnknownMemberThrottle(now: MonotonicClock): (uuid: string) => boolean {
   const toldMs = new LRUCache<string, number>({ max: maxRemembered });
   return (uuid) => {
     const monotonicMs = now();

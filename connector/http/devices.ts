@@ -185,7 +185,7 @@ export function createLogin(deps: LoginDeps): Login {
   const letIn = new WeakSet<Socket>();
   let waiting = 0;
 
-  async function waitForTurn(address: string): Promise<void> {
+  async function waitForPlace(address: string): Promise<void> {
     for (let waitMs = refusals.waitMs(address); waitMs > 0; waitMs = refusals.waitMs(address)) {
       if (waitMs > longestWaitMs || waiting >= maxWaiting)
         throw tooMany('Too many wrong logins came from this address.', waitMs);
@@ -197,7 +197,7 @@ export function createLogin(deps: LoginDeps): Login {
 
   return async (request, uuid) => {
     const { socket } = request;
-    if (!refusals.isEmpty() && !letIn.has(socket)) await waitForTurn(findAddress(request));
+    if (!refusals.isEmpty() && !letIn.has(socket)) await waitForPlace(findAddress(request));
     const given = readCredentials(request.headers.authorization, uuid);
     const credentials = given && new RequestLogin(given, request, findAddress);
     const device = credentials && (await ports.authenticateDevice(credentials));

@@ -8,7 +8,7 @@ import {
   unnamedDownTopics,
 } from '../../src/contract/uplink.ts';
 import type { MemoryBudget, Reservation } from '../../src/lib/memory-budget.ts';
-import { inTurns } from '../../src/lib/event-loop.ts';
+import { forEachYielding } from '../../src/lib/event-loop.ts';
 import { createDownlinkBudget, enterToLoad } from '../device/downlinks.ts';
 import { type ConnectorPorts, isUnavailableError, type Log, type Tuning } from '../ports.ts';
 import {
@@ -18,7 +18,7 @@ import {
   readCredentials,
   unauthenticated,
 } from './devices.ts';
-import { createPollPresence, createPollTurns, limitTaking } from './poll-limits.ts';
+import { createPollPresence, createPollRate, limitTaking } from './poll-limits.ts';
 import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type DownDeps = {
@@ -43,7 +43,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
   const polls = new Polls();
   const presence = createPollPresence({ ports, graceMs });
   const connectionsOf = (accountId: number) => ports.maxConnectionsOf?.(accountId) ?? maxWaiting;
-  const turns = createPollTurns({ devices, connectionsOf, now, refusalMs: tuning.pollRefusalMs });
+  const turns = createPollRate({ devices, connectionsOf, now, refusalMs: tuning.pollRefusalMs });
   let isStopping = false;
   const budget = createDownlinkBudget(tuning.maxDownlinkBytes);
   const { read } = createPollReader({ ports, budget, tuning, log, answer: end });
@@ -129,7 +129,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
       isStopping = true;
       turns.stop();
       endWaking();
-      await inTurns(polls.all, (poll) => {
+      await forEachYielding(polls.all, (poll) => {
         if (!poll.response.headersSent) poll.response.setHeader('Connection', 'close');
         end(poll, [], poll.given);
       });
@@ -414,7 +414,7 @@ export function wakePolls({ ports, polls, wake, end, log }: WakeDeps): () => voi
   /** Its client comes again, and is let in or not. */
   const endOne = (poll: Poll): void => end(poll, [], poll.given);
   const all = (does: (poll: Poll) => void): void =>
-    void inTurns(polls.all, does).catch((error: unknown) =>
+    void forEachYielding(polls.all, does).catch((error: unknown) =>
       log.error(
         { event: 'downlink.unread', err: error },
         'What is due for the devices that wait could not be read.',

@@ -57,7 +57,7 @@ export function createPollPresence({ ports, graceMs }: PollPresenceDeps) {
   };
 }
 
-export type PollTurnsDeps = {
+export type PollRateDeps = {
   devices: Pick<HttpDevices, 'of' | 'takePoll'>;
   /** The quota `connections` of an account. */
   connectionsOf: (accountId: number) => number;
@@ -72,15 +72,15 @@ const leastPerSecond = 10;
 /** After a pause so much of it comes at once. */
 const burstSeconds = 4;
 
-type AccountTurns = { rate: Rate; bucket: Bucket };
+type AccountPolls = { rate: Rate; bucket: Bucket };
 
 /** How often devices and accounts may poll. Reading what is due costs as much as storing a message. */
-export function createPollTurns({ devices, connectionsOf, now, refusalMs }: PollTurnsDeps) {
-  const accounts = new Map<number, AccountTurns>();
+export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollRateDeps) {
+  const accounts = new Map<number, AccountPolls>();
   const refusals = new Set<() => void>();
   let isStopping = false;
 
-  function turnsOf(accountId: number): AccountTurns {
+  function pollsOf(accountId: number): AccountPolls {
     const known = accounts.get(accountId);
     if (known) return known;
     const perSecond = Math.max(leastPerSecond, connectionsOf(accountId) / pollEverySeconds);
@@ -93,7 +93,7 @@ export function createPollTurns({ devices, connectionsOf, now, refusalMs }: Poll
   /** 0 where both may go on; else the ms after which they may. */
   function take(identity: DeviceIdentity): number {
     const monotonicMs = now();
-    const { rate, bucket } = turnsOf(identity.accountId);
+    const { rate, bucket } = pollsOf(identity.accountId);
     const waitMs = bucket.waitMs(rate, monotonicMs);
     if (waitMs > 0) return waitMs;
     const ownMs = devices.takePoll(devices.of(identity));

@@ -11,7 +11,7 @@ import { JoinedChunks } from '../../src/lib/request-body.ts';
 import { waitAtMost } from '../../src/lib/wait.ts';
 import {
   createLargeMessageBudget,
-  createUnknownMemberTurns,
+  createUnknownMemberThrottle,
   isRecognisedAgain,
   type LargePlace,
   parseUplink,
@@ -66,7 +66,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     tuning,
     bodies: createBegunBodies(tuning.maxBegunBytes),
   });
-  const takeTurn = createUnknownMemberTurns(now);
+  const mayTellNow = createUnknownMemberThrottle(now);
   /** In the order in which they were handed on. */
   const underWay = new Set<Exchange>();
 
@@ -169,7 +169,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     if (exchange.isOver) return;
     const { name, body, format, arrivedTs } = given;
     const { identity } = device;
-    const mayTell = () => takeTurn(identity.uuid);
+    const mayTell = () => mayTellNow(identity.uuid);
     const topic = device.upPrefix + name;
     const { rejectionsPerMessage: max } = limits;
     const uplink = parseUplink(topic, device.upPrefix, body, arrivedTs, max, mayTell, format);

@@ -128,7 +128,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       for (const key of ready) {
         if (inRound-- === 0) break;
         if (bucket.waitMs(rate, monotonicMs) > 0) return later();
-        isMoving = takeTurn(key, monotonicMs) || isMoving;
+        isMoving = admitNext(key, monotonicMs) || isMoving;
       }
     }
     if (ready.size > 0) later();
@@ -139,7 +139,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   }
 
   /** Says whether a connection was let through. */
-  function takeTurn(key: string, monotonicMs: MonotonicMs): boolean {
+  function admitNext(key: string, monotonicMs: MonotonicMs): boolean {
     const place = placeOf(key);
     const [first] = place.waiting;
     if (!first || place.connecting >= options.connectingPerAddress) {

@@ -1,7 +1,7 @@
 import type { Client, PublishPacket } from 'aedes';
 import { findUpTopic, isBelow } from '../../src/contract/uplink.ts';
 import type { RateStore } from '../device/rates.ts';
-import { createUnknownMemberTurns, parseUplink } from '../device/uplink.ts';
+import { createUnknownMemberThrottle, parseUplink } from '../device/uplink.ts';
 import type { ConnectorLimits, ConnectorPorts, DevicePorts, Observer, Tuning } from '../ports.ts';
 import { type Connection, type Device, findConnection } from './connection.ts';
 import { readPublish } from './frames.ts';
@@ -19,9 +19,9 @@ type PassOnDeps = {
 
 export function createPassOn({ ports, rateStore, limits, observe, now }: PassOnDeps): PassOn {
   const { rejectionsPerMessage: max } = limits;
-  const takeTurn = createUnknownMemberTurns(now);
+  const mayTellNow = createUnknownMemberThrottle(now);
   return function passOn(device, { topic, payload }, unacked, arrivedTs) {
-    const mayTell = () => takeTurn(device.identity.uuid);
+    const mayTell = () => mayTellNow(device.identity.uuid);
     const uplink = parseUplink(topic, device.upPrefix, payload, arrivedTs, max, mayTell);
     observe.message(uplink.content.kind);
     unacked.uplink = uplink;

@@ -1,5 +1,5 @@
 import process from 'node:process';
-import { LoopTurns } from '../../src/lib/event-loop.ts';
+import { LoopScheduler } from '../../src/lib/event-loop.ts';
 import type { Asker } from '../../src/lib/fair-queue.ts';
 import { type DeviceRates, lookMs, type RateStore } from '../device/rates.ts';
 import { createLargeMessageBudget } from '../device/uplink.ts';
@@ -85,7 +85,7 @@ export function createReader(options: ReaderOptions): Reader {
   const paused = new Set<Connection>();
   let isStopped = false;
   let isPaused = false;
-  const turns = new LoopTurns({ perTurn: readPerTurn, mostMs: readMs });
+  const turns = new LoopScheduler({ perTurn: readPerTurn, mostMs: readMs });
 
   function canReadOrWait(connection: Connection): boolean {
     // What it is told why it ends may still be on its way.

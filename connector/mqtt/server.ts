@@ -3,7 +3,7 @@ import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
-import { inTurns, nextTurn } from '../../src/lib/event-loop.ts';
+import { forEachYielding, yieldToEventLoop } from '../../src/lib/event-loop.ts';
 import { waitUntil } from '../../src/lib/wait.ts';
 import { createDownlinkBudget } from '../device/downlinks.ts';
 import { createRateStore, type RateStore, type SharedRates } from '../device/rates.ts';
@@ -406,7 +406,7 @@ export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () =
       if (connection.device?.identity.accountId !== accountId) continue;
       connection.close('access-ended');
       closed += 1;
-      if (closed % closedInTurn === 0) await nextTurn();
+      if (closed % closedInTurn === 0) await yieldToEventLoop();
     }
   }
 
@@ -431,7 +431,7 @@ export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () =
     ),
     bus.subscribe('resync', () => {
       suspect(registry.connections);
-      void inTurns(registry.connections, ({ downlinks }) => {
+      void forEachYielding(registry.connections, ({ downlinks }) => {
         downlinks?.due('profile');
         downlinks?.due('configuration');
         downlinks?.due('display');
@@ -483,7 +483,7 @@ export async function drain({ registry, reader, budget, acknowledger }: DrainDep
   acknowledger.readsEnd(registry.connections);
   await waitUntil(() => budget.bytes() === 0, drainMs - flushMs);
   acknowledger.readsEnd(registry.connections);
-  await inTurns(registry.connections, (connection) => {
+  await forEachYielding(registry.connections, (connection) => {
     // Says good-bye.
     if (connection.v5) connection.close('shutdown');
     connection.ending ??= 'shutdown';
@@ -491,5 +491,5 @@ export async function drain({ registry, reader, budget, acknowledger }: DrainDep
     connection.socket.end(() => connection.socket.destroy());
   });
   await waitUntil(() => registry.connections.size === 0, flushMs);
-  await inTurns(registry.connections, (connection) => connection.close('shutdown'));
+  await forEachYielding(registry.connections, (connection) => connection.close('shutdown'));
 }

@@ -18,7 +18,7 @@ import {
   turnOfAccount,
 } from './login-limits.ts';
 import { isResetToken, linkLifetimeMs, readEmailToken } from './mailer.ts';
-import type { FairQueue, Passwords } from './passwords.ts';
+import type { RunFairly, Passwords } from './passwords.ts';
 import {
   type AccountRow,
   dropEmailChange,
@@ -115,7 +115,7 @@ export async function findLinkedChange(
  * link is not valid, or another account has the address by now.
  */
 export async function confirmEmailChange(
-  deps: Pick<AccountsDeps, 'db' | 'linkKeys' | 'inTurn' | 'revokeSessions'>,
+  deps: Pick<AccountsDeps, 'db' | 'linkKeys' | 'runFairly' | 'revokeSessions'>,
   token: string,
   by: DoneBy,
 ): Promise<string | null> {
@@ -138,7 +138,7 @@ export async function confirmEmailChange(
       return email;
     });
   const turn = turnOfAccount(accountId, by.actor.address);
-  return deps.inTurn(turn, confirm).catch((error: unknown) => {
+  return deps.runFairly(turn, confirm).catch((error: unknown) => {
     // Somebody registered with it at this moment.
     if (kindOf(error) === 'unique') return null;
     throw error;
@@ -147,7 +147,7 @@ export async function confirmEmailChange(
 
 type LinkDeps = Pick<AccountsDeps, 'linkKeys' | 'hasMail'> & { db: Database };
 type ResetDeps = LinkDeps &
-  Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'inTurn' | 'revokeSessions'>;
+  Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'runFairly' | 'revokeSessions'>;
 
 /** Throws `unavailable` where no mail can be sent. */
 export function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
@@ -202,7 +202,7 @@ export async function resetPassword(
   if (!owner) return false;
   const { accountId, email } = owner;
   const newHash = await deps.passwords.hash(password, turnOf(email, address));
-  const isSet = await deps.inTurn(turnOfAccount(accountId, address), () =>
+  const isSet = await deps.runFairly(turnOfAccount(accountId, address), () =>
     deps.db.transaction(async (tx) => {
       await lockAccount(tx, accountId);
       // As it is now: another link may have been used while this password was hashed.
@@ -235,7 +235,7 @@ function isUsable(account: AccountRow, linkKeys: readonly Buffer[], token: strin
 export type DeleteAccountDeps = {
   db: Database;
   /** A few at a time, in turns: the work inside the transaction may need a second connection. */
-  inTurn: FairQueue;
+  runFairly: RunFairly;
   revokeSessions: (accountId: number) => Promise<void>;
   /** Deletes what of the account names people, as far as one transaction may. */
   forgetPersons: (tx: Sql, accountId: number) => Promise<void>;
@@ -255,7 +255,7 @@ export async function deleteAccount(
   turn: Asker,
 ): Promise<void> {
   // All of it again where it had to give way: ingest may wait for rows that were deleted here.
-  await deps.inTurn(turn, () =>
+  await deps.runFairly(turn, () =>
     giveWay((waitMs) =>
       deps.db.transaction(async (tx) => {
         await lockAccount(tx, accountId);
@@ -305,7 +305,7 @@ export type ChangePasswordDeps = {
   passwords: Passwords;
   throttle: LoginThrottle;
   /** A few at a time: the work inside the transaction may need a second connection. */
-  inTurn: FairQueue;
+  runFairly: RunFairly;
   revokeSessions: (accountId: number) => Promise<void>;
   refusals: Pick<RefusalLog, 'note'>;
 };
@@ -341,11 +341,11 @@ export async function changePassword(
 
 /** False when the password was changed by somebody else meanwhile. */
 export async function setPassword(
-  { db, inTurn, revokeSessions }: Omit<ChangePasswordDeps, 'passwords' | 'throttle' | 'refusals'>,
+  { db, runFairly, revokeSessions }: Omit<ChangePasswordDeps, 'passwords' | 'throttle' | 'refusals'>,
   change: { accountId: number; oldHash: string; newHash: string },
   by: DoneBy,
 ): Promise<boolean> {
-  return inTurn(turnOfAccount(change.accountId, by.actor.address), () =>
+  return runFairly(turnOfAccount(change.accountId, by.actor.address), () =>
     db.transaction(async (tx) => {
       await lockAccount(tx, change.accountId);
       if (!(await updatePassword(tx, change))) return false;
@@ -393,7 +393,7 @@ export type AccountsOptions = {
 
 export type AccountsDeps = AccountsOptions & {
   /** For what ends all sessions of an account: a few at a time, in turns of addresses and accounts. */
-  inTurn: FairQueue;
+  runFairly: RunFairly;
   revokeSession: Sessions['revoke'];
   revokeSessions: Sessions['revokeAll'];
 };

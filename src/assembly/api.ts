@@ -53,7 +53,7 @@ import { findConnectorUptime } from '../connector-uptime/connector-uptime.ts';
 import type { ServiceLog } from '../log/logger.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { findNewest } from '../measurements/store.ts';
-import { observeHooks, observeHttpTurns } from '../metrics/observe.ts';
+import { observeHooks, observeHttpQueue } from '../metrics/observe.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { webhookDocs } from '../notifications/webhook-docs.ts';
 import { profileRoutes } from '../profiles/routes.ts';
@@ -138,7 +138,7 @@ export async function startApi(
     isLeaving: shared.readiness.isStopping,
     ...(connector ? upgradesOf(connector, config.http.trustedProxies) : {}),
   });
-  observeHttpTurns(metrics.registry, http.countWaiting);
+  observeHttpQueue(metrics.registry, http.countWaiting);
   startQuotaWatchOf(shared);
   startSecretChangeOf(shared);
   shared.publicUrl.listensOn(http.port);

@@ -8,7 +8,7 @@ import {
   type BridgeView,
   type BrokerAddress,
   createBridgeStatus,
-  type LeaseTurn,
+  type LeaseTerm,
   type StartLease,
   withoutCredentials,
 } from '../../connector/bridge/status.ts';
@@ -51,7 +51,7 @@ export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide>
   const { status, report } = startStatus(side, broker);
   const { maxPacketBytes } = config.mqtt;
   const { rejectionsPerMessage } = config.quotas;
-  const start = (turn?: LeaseTurn) =>
+  const start = (turn?: LeaseTerm) =>
     startBridge(
       {
         broker,

@@ -22,7 +22,7 @@ import { type ConnectorUptime, startConnectorUptime } from '../connector-uptime/
 import {
   observeBridges,
   observeConnector,
-  observeHttpTurns,
+  observeHttpQueue,
   observeHttpUplink,
   observeTicks,
 } from '../metrics/observe.ts';
@@ -254,7 +254,7 @@ export async function startConnectorHttp(
     isShort: shared.memory.isShort,
     isLeaving: readiness.isStopping,
   });
-  observeHttpTurns(metrics.registry, http.countWaiting);
+  observeHttpQueue(metrics.registry, http.countWaiting);
   shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
 }

@@ -2,7 +2,7 @@ import process from 'node:process';
 import { deleteAccount, registerAccount, setPassword } from '../accounts/account.ts';
 import { disableAccount, enableAccount } from '../accounts/disabled.ts';
 import { linkLifetimeMs, makeResetToken } from '../accounts/mailer.ts';
-import { createPasswords, type FairQueue } from '../accounts/passwords.ts';
+import { createPasswords, type RunFairly } from '../accounts/passwords.ts';
 import { forgetTokensOf } from '../accounts/push-tokens.ts';
 import { allowSms, findAccountByEmail, listAccounts } from '../accounts/queries.ts';
 import { NewCredentials } from '../accounts/schema.ts';
@@ -34,7 +34,7 @@ export type AccountCommand = (
 ) => Promise<string[]>;
 
 /** There is nobody to take turns with. */
-const alone: FairQueue = (_turn, work) => work();
+const alone: RunFairly = (_turn, work) => work();
 const passwords = createPasswords();
 /** A command has no client address, and there is no queue of logins to wait in. */
 const here = '';
@@ -69,7 +69,7 @@ export const resetPassword: AccountCommand = async (tools, email, askPassword) =
   const { password } = check({ email, password: await askPassword(email) });
   const newHash = await passwords.hash(password, { address: here, who: email });
   const revokeSessions = revokeWith(tools);
-  const deps = { db: tools.db, inTurn: alone, revokeSessions };
+  const deps = { db: tools.db, runFairly: alone, revokeSessions };
   const by = { actor: operator, ts: Date.now() };
   if (!(await setPassword(deps, { accountId, oldHash, newHash }, by))) {
     throw new DomainError('conflict', 'The password was changed by somebody else meanwhile.');
@@ -88,7 +88,7 @@ export const remove: AccountCommand = async (tools, email) => {
   });
   const onAccountRemoved = (id: number) => bus.publish('removed', { accountId: id });
   const revokeSessions = revokeWith(tools);
-  const deps = { db, inTurn: alone, revokeSessions, forgetPersons, onAccountRemoved };
+  const deps = { db, runFairly: alone, revokeSessions, forgetPersons, onAccountRemoved };
   await deleteAccount(deps, accountId, { address: here, who: email });
   // Where a service runs it may be at it already, and it goes on with what fails here.
   const isCleared = await clearing.resume().then(

@@ -23,7 +23,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
 import { DeviceParams, timestamp, TimestampResponse } from '../http/schema.ts';
 import { coalesce } from '../lib/coalesce.ts';
-import { nextTurn } from '../lib/event-loop.ts';
+import { yieldToEventLoop } from '../lib/event-loop.ts';
 import { isUuid } from '../lib/text.ts';
 import { type LimitsOf, refuseOversized } from '../quotas/quotas.ts';
 import { connectorsById, findDevices, toFound } from './list.ts';
@@ -373,16 +373,16 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
         return { engine: engine ?? ('none' as const), evaluation: null, timestamp };
       }
       // With a large profile reading, compiling and explaining take a few milliseconds each.
-      await nextTurn();
+      await yieldToEventLoop();
       const profile = compileProfile(pId, purposes);
-      await nextTurn();
+      await yieldToEventLoop();
       const wanted = [...profile.senses.keys()].map((sId) => ({ deviceId, sId }));
       const seen = (await findNewest(db, wanted)).get(deviceId) ?? {};
-      await nextTurn();
+      await yieldToEventLoop();
       const stood = runtime
-        ? await replay(profile, runtime, row.evidence_log ?? [], nextTurn)
+        ? await replay(profile, runtime, row.evidence_log ?? [], yieldToEventLoop)
         : startRuntime(profile, timestamp);
-      await nextTurn();
+      await yieldToEventLoop();
       const around = {
         ...(await findAround?.(db, {
           deviceId,
@@ -393,9 +393,9 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
         nowTs: timestamp,
       };
       const explanation = explain(profile, stood, seen, around);
-      await nextTurn();
+      await yieldToEventLoop();
       const evaluation = describeEvaluation(profile, explanation, around);
-      await nextTurn();
+      await yieldToEventLoop();
       return { engine, evaluation, timestamp };
     },
   });

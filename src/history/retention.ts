@@ -293,7 +293,7 @@ async function dropChunksOf(
   for (const endTs of await listOldChunks(db, relation, nowTs - days * dayMs)) {
     if (signal?.aborted === true) return;
     await db.transaction(async (tx) => {
-      if (!(await takeTurn(tx))) return;
+      if (!(await claimRun(tx))) return;
       await tx.query('select drop_history_chunks($1::regclass, ms_to_timestamp($2))', [
         relation,
         endTs,
@@ -320,7 +320,7 @@ async function removePolicies(db: Sql): Promise<void> {
 }
 
 /** One process prunes at a time. */
-async function takeTurn(tx: Sql): Promise<boolean> {
+async function claimRun(tx: Sql): Promise<boolean> {
   const { rows } = await tx.query<{ held: boolean }>(
     'select pg_try_advisory_xact_lock($1) as held',
     [pruneLock],
@@ -366,7 +366,7 @@ async function pruneBatch(
   batchRows: number,
 ): Promise<Batch> {
   return db.transaction(async (tx) => {
-    if (!(await takeTurn(tx))) return { deleted: 0, last: null };
+    if (!(await claimRun(tx))) return { deleted: 0, last: null };
     const columns = (of: string) => key.map((column) => `${of}.${column}`).join();
     const next = (before: string) => `
       select ${columns('t')} from ${name} t

@@ -2,7 +2,7 @@ import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { network } from '../lib/address.ts';
 import { MemoryBudget, type Reservation } from '../lib/memory-budget.ts';
-import { LoopTurns } from '../lib/event-loop.ts';
+import { LoopScheduler } from '../lib/event-loop.ts';
 import { plain } from './answer.ts';
 import { bufferAtMost, createSocketReads, readOn } from './socket-reads.ts';
 
@@ -55,7 +55,7 @@ export class OneByOne {
   readonly #options: OneByOneOptions;
   readonly #lines = new WeakMap<Socket, Line>();
   readonly #readThrough = createSocketReads();
-  readonly #turns = new LoopTurns({ perTurn, mostMs });
+  readonly #turns = new LoopScheduler({ perTurn, mostMs });
   readonly #ahead: MemoryBudget;
   #count = 0;
 
@@ -347,7 +347,7 @@ class Line {
 const pause = (socket: Socket) => Socket.prototype.pause.call(socket);
 const resume = (socket: Socket) => Socket.prototype.resume.call(socket);
 
-export type RequestTurnsOptions = {
+export type RequestSchedulerOptions = {
   /** The client's address, or its network. Asked for of those that wait only. */
   addressOf: (request: IncomingMessage) => string;
   /** What orchestrators ask: these have turns of their own at an address. */
@@ -358,7 +358,7 @@ export type RequestTurnsOptions = {
   largeBytes?: number;
 };
 
-export type RequestTurns = {
+export type RequestScheduler = {
   /** Runs `go`, at once or when its turn has come. False: what waits takes too much memory already, and it will not run. */
   start(request: IncomingMessage, go: () => void): boolean;
   countWaiting(): number;
@@ -383,7 +383,7 @@ const mostArriving = 131_072;
  * requests before anybody else is looked after. So a few start in a turn, and the others wait: addresses take turns,
  * and whoever asks at an address does, however many connections each of them has.
  */
-export function createRequestTurns(options: RequestTurnsOptions): RequestTurns {
+export function createRequestScheduler(options: RequestSchedulerOptions): RequestScheduler {
   const { addressOf, isVital, perTurn = usualPerTurn, largeBytes = usualLargeBytes } = options;
   const budget = new MemoryBudget({
     maxBytes: largeBytes,
@@ -391,7 +391,7 @@ export function createRequestTurns(options: RequestTurnsOptions): RequestTurns {
     maxWaiting: 0,
     maxWaitingOfKey: 0,
   });
-  const turns = new LoopTurns({ perTurn, crowd: { size: crowd, pauseMs: crowdPauseMs } });
+  const turns = new LoopScheduler({ perTurn, crowd: { size: crowd, pauseMs: crowdPauseMs } });
 
   function wait(request: IncomingMessage, go: () => void): boolean {
     const path = pathOf(request);

@@ -15,7 +15,7 @@ import { type ConnectionPlace, ConnectionPlaces } from '../lib/connection-places
 import { listenTogether } from '../lib/servers.ts';
 import { plain, trustProxies, trusts } from './answer.ts';
 import { type AppOptions, createApp, crossOriginDevices } from './app.ts';
-import { createRequestTurns, type Handle, limitArrival, OneByOne } from './arrivals.ts';
+import { createRequestScheduler, type Handle, limitArrival, OneByOne } from './arrivals.ts';
 import { toAnswer } from './errors.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
@@ -69,7 +69,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const sockets = watchIdleSockets();
   const findAddress = trustProxies(trustedProxies);
   const vital = new Set(options.routes.filter(({ isVital }) => isVital).map(({ path }) => path));
-  const turns = createRequestTurns({
+  const turns = createRequestScheduler({
     isVital: (path) => vital.has(path),
     addressOf: ({ socket, headers }) =>
       network(findAddress(socket.remoteAddress ?? '', String(headers['x-forwarded-for'] ?? ''))),

@@ -6,7 +6,7 @@ import { ingestLock } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Body } from '../http/request.ts';
-import { nextTurn } from '../lib/event-loop.ts';
+import { yieldToEventLoop } from '../lib/event-loop.ts';
 import { backoffMs, pause } from '../lib/wait.ts';
 import type { Slots } from '../quotas/exports.ts';
 import {
@@ -169,7 +169,7 @@ export class ImportRun {
       if (this.#batch.isFull(this.#pace.rows)) await this.#store();
       if (this.#cost < costAtOnce) continue;
       this.#cost = 0;
-      await nextTurn();
+      await yieldToEventLoop();
     }
   }
 
@@ -220,7 +220,7 @@ export class ImportRun {
     const arrivedTs = this.#deps.clock();
     const rows: ImportRow[] = [];
     for (const [n, candidate] of candidates.entries()) {
-      if (n % costAtOnce === costAtOnce - 1) await nextTurn();
+      if (n % costAtOnce === costAtOnce - 1) await yieldToEventLoop();
       const device = this.#devices.get(candidate.uuid);
       if (!device) {
         this.receipt.reject(candidate.line, noDevice);

@@ -88,13 +88,13 @@ export function createBatcher(
   }
 
   function beginBatches(): void {
-    while (queues.turns.size > 0 && mayBegin() && !stopped) {
+    while (queues.readyDevices.size > 0 && mayBegin() && !stopped) {
       isLate = false;
       late.refresh();
       begin(takeBatch(queues, options.maxBatchItems), false);
     }
-    if (queues.tickTurns.size > 0 && mayTick() && !stopped)
-      begin(takeBatch(queues, options.maxBatchItems * readFactor, queues.tickTurns), true);
+    if (queues.readyTicks.size > 0 && mayTick() && !stopped)
+      begin(takeBatch(queues, options.maxBatchItems * readFactor, queues.readyTicks), true);
   }
 
   function begin(deviceBatches: DeviceBatch[], areTicks: boolean): void {
@@ -161,7 +161,7 @@ export function createBatcher(
   return {
     /** All that one turn of the event loop brings shares a transaction. */
     wake() {
-      if (scheduled || !(mayBegin() || (queues.tickTurns.size > 0 && mayTick()))) return;
+      if (scheduled || !(mayBegin() || (queues.readyTicks.size > 0 && mayTick()))) return;
       scheduled = true;
       setImmediate(() => {
         scheduled = false;
@@ -170,7 +170,7 @@ export function createBatcher(
     },
     depth: () => messagesInFlight,
     isAlone: (accountId, quietMs) =>
-      !queues.turns.othersWait(accountId) &&
+      !queues.readyDevices.othersWait(accountId) &&
       queues.waiting < options.anotherAtMessages &&
       monotonicClock() - taken.than(accountId) > quietMs,
     drain() {

@@ -6,7 +6,7 @@ import type {
   UplinkContent,
 } from '../contract/uplink.ts';
 import { DomainError } from '../errors.ts';
-import { type AccountTurns, createAccountTurns } from './fair-queue.ts';
+import { type AccountQueue, createAccountQueue } from './fair-queue.ts';
 import {
   costOf,
   type DeviceState,
@@ -25,9 +25,9 @@ export class DeviceQueues {
   /** Messages that wait. */
   waiting = 0;
   /** The devices with messages that no batch holds. */
-  readonly turns: AccountTurns<DeviceQueue>;
+  readonly readyDevices: AccountQueue<DeviceQueue>;
   /** Those of them to which only time comes: messages do not wait for what they take. */
-  readonly tickTurns: AccountTurns<DeviceQueue>;
+  readonly readyTicks: AccountQueue<DeviceQueue>;
   /** The least recently used one first. */
   readonly #queues = new Map<number, DeviceQueue>();
   readonly #maxIdle: number;
@@ -41,8 +41,8 @@ export class DeviceQueues {
     this.#maxIdle = maxIdle;
     const quantum = Math.max(1, batchCost / turnsPerBatch);
     const maxDebt = 4 * batchCost;
-    this.turns = createAccountTurns({ quantum, maxDebt });
-    this.tickTurns = createAccountTurns({ quantum, maxDebt });
+    this.readyDevices = createAccountQueue({ quantum, maxDebt });
+    this.readyTicks = createAccountQueue({ quantum, maxDebt });
   }
 
   queueOf(device: DeviceIdentity): DeviceQueue {
@@ -57,8 +57,8 @@ export class DeviceQueues {
   }
 
   /** Where the device waits for its account's turn. */
-  turnsOf(queue: DeviceQueue): AccountTurns<DeviceQueue> {
-    return queue.hasOnlyTicks ? this.tickTurns : this.turns;
+  readyOf(queue: DeviceQueue): AccountQueue<DeviceQueue> {
+    return queue.hasOnlyTicks ? this.readyTicks : this.readyDevices;
   }
 
   add(queue: DeviceQueue, fragment: Fragment): void {
@@ -87,8 +87,8 @@ export class DeviceQueues {
     const areOfTicks = deviceBatches[0]?.queue.isTicking === true;
     for (const { queue } of deviceBatches) queue.charged = 0;
     for (const [accountId, cost] of charges) {
-      this.turns.charge(accountId, cost);
-      if (areOfTicks) this.tickTurns.charge(accountId, cost);
+      this.readyDevices.charge(accountId, cost);
+      if (areOfTicks) this.readyTicks.charge(accountId, cost);
     }
   }
 
@@ -165,13 +165,13 @@ export class DeviceQueues {
   #markReady(queue: DeviceQueue): void {
     if (queue.ready || queue.busy || queue.waiting.length === 0) return;
     queue.ready = true;
-    this.turnsOf(queue).add(queue);
+    this.readyOf(queue).add(queue);
   }
 
   #markUnready(queue: DeviceQueue): void {
     if (!queue.ready) return;
     queue.ready = false;
-    this.turnsOf(queue).remove(queue);
+    this.readyOf(queue).remove(queue);
   }
 }
 
@@ -313,35 +313,35 @@ export function tickedTs(fragments: readonly Fragment[]): number | null {
 /**
  * The next batch: what is next by the accounts' turns, up to about `maxCost` (`Budget`, by estimate), which
  * accounts are charged. A device whose account has spent its turn keeps the rest of its messages, and goes
- * on with them in the same batch where the turn comes round to it again. `turns`: those of messages, or of ticks.
+ * on with them in the same batch where the turn comes round to it again. `from`: those of messages, or of ticks.
  */
 export function takeBatch(
   queues: DeviceQueues,
   maxCost: number,
-  turns: AccountTurns<DeviceQueue> = queues.turns,
+  from: AccountQueue<DeviceQueue> = queues.readyDevices,
 ): DeviceBatch[] {
   const batch: DeviceBatch[] = [];
   let again: Map<DeviceQueue, DeviceBatch> | null = null;
   let cost = 0;
   while (cost < maxCost) {
-    const queue = turns.next();
+    const queue = from.next();
     if (!queue) break;
     const begun = queue.busy ? again?.get(queue) : undefined;
     const deviceBatch = begun ?? { queue, fragments: [] };
-    const taken = takeFragments(deviceBatch, Math.min(maxCost - cost, turns.room()), !begun, queues);
+    const taken = takeFragments(deviceBatch, Math.min(maxCost - cost, from.remaining()), !begun, queues);
     // Turns of ticks are beside those of messages; what they take is the account's all the same.
-    queue.isTicking = turns !== queues.turns;
-    if (queue.isTicking) turns.charge(queue.accountId, taken);
+    queue.isTicking = from !== queues.readyDevices;
+    if (queue.isTicking) from.charge(queue.accountId, taken);
     cost += taken;
     if (!begun) batch.push(deviceBatch);
     queue.busy = true;
     queue.ready = queue.waiting.length > 0;
     if (!queue.ready) continue;
     (again ??= new Map()).set(queue, deviceBatch);
-    turns.add(queue);
+    from.add(queue);
   }
   for (const queue of again?.keys() ?? []) {
-    if (queue.ready) turns.remove(queue);
+    if (queue.ready) from.remove(queue);
     queue.ready = false;
   }
   return batch;
@@ -351,13 +351,13 @@ export function takeBatch(
  * Takes the first of a device's messages, at least one and of about the cost `room`, into its part of the batch; gives
  * their cost.
  */
-function takeFragments(deviceBatch: DeviceBatch, room: number, isFirst: boolean, queues: DeviceQueues): number {
+function takeFragments(deviceBatch: DeviceBatch, remaining: number, isFirst: boolean, queues: DeviceQueues): number {
   const { queue } = deviceBatch;
   if (isFirst) queue.cost = costOf(queue.deviceState);
   const { perItem } = queue.cost;
   const once = isFirst ? queue.cost.once : 0;
   const { waiting } = queue;
-  const most = (room - once) / perItem;
+  const most = (remaining - once) / perItem;
   let items = 0;
   let count = 0;
   while (count < waiting.length && (count === 0 || items < most))
@@ -371,7 +371,7 @@ function takeFragments(deviceBatch: DeviceBatch, room: number, isFirst: boolean,
   queue.charged = isFirst ? estimate : queue.charged + estimate;
   // What reading takes is no part of a plan's cost, nor is parsing: that much stays charged.
   if (isFirst && !queue.deviceState) queue.charged -= once;
-  queues.turns.charge(queue.accountId, estimate + queue.parsingCost);
+  queues.readyDevices.charge(queue.accountId, estimate + queue.parsingCost);
   queue.parsingCost = 0;
   return estimate;
 }

@@ -72,7 +72,7 @@ const isEmpty = (things: readonly unknown[]) => things.length === 0;
  * A queue served in turns of addresses, and within an address of who asks: however much one of them
  * has queued, another waits for one item of each.
  */
-export class FairTurns<T> {
+export class FairQueue<T> {
   #waiting = 0;
   readonly #lines = new Rotation<Line<T>>();
 

@@ -26,7 +26,7 @@ import {
 } from './enqueue.ts';
 import { createUndeliveredLog, type NotificationLog } from './log.ts';
 import { deliverTask, migrateWorker, startWorker, takeOver } from './old-jobs.ts';
-import { dropPlanned, endAnnouncement, forgetTurns, giveUpOld, queuePlanned } from './outbox.ts';
+import { dropPlanned, endAnnouncement, forgetRecipients, giveUpOld, queuePlanned } from './outbox.ts';
 import {
   type AlarmPort,
   createNumberRule,
@@ -245,7 +245,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
       ),
     clock,
   );
-  const delivery: DeliveryDeps = {
+  const deliveryDeps: DeliveryDeps = {
     ...deps,
     undelivered,
     db: inTurn(db, databasePlaces),
@@ -266,7 +266,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
   const turns = startDispatcher({
     db,
     clock,
-    deliver: (turn) => deliver(delivery, turn),
+    deliver: (delivery) => deliver(deliveryDeps, delivery),
     places: { push: concurrency, sms: concurrency, email: mailPlaces, ...hookPlaces },
     pollIntervalMs,
     leaseMs: Math.max(hookTimeoutMs, mail?.timeoutMs ?? 0, deps.timeoutMs) + leaseMarginMs,
@@ -289,7 +289,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
       const nowTs = believedTs();
       // In doubt nothing has waited too long; what is for a contact that is gone is given up all the same.
       await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowTs: clock() });
-      if (nowTs !== null) await forgetTurns(db, nowTs - dayMs);
+      if (nowTs !== null) await forgetRecipients(db, nowTs - dayMs);
     },
     async close() {
       clearInterval(promoting);

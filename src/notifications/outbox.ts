@@ -6,7 +6,7 @@ import {
   dueChannel,
   type Lane,
   type RecipientKey,
-  type Turn,
+  type Delivery,
 } from './recipients.ts';
 import type { MessageQuotas } from './settings.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
@@ -18,7 +18,7 @@ export type DueQuery = {
   perAccount: number;
   perHost: number;
   /** What is under way here. */
-  underWay: readonly Pick<Turn, 'accountId' | 'lane' | 'host'>[];
+  underWay: readonly Pick<Delivery, 'accountId' | 'lane' | 'host'>[];
   /** A recipient that nobody settled is free again after so long: its process ended. */
   leaseMs: number;
 };
@@ -84,7 +84,7 @@ const waiting = `
         order by account_id, kind, recipient limit 1) as n
   )`;
 
-type Taken = Turn & { id: number | null };
+type Taken = Delivery & { id: number | null };
 
 /**
  * Webhooks by how their last delivery ended: those that nobody answered share a few places, and those that were
@@ -104,10 +104,10 @@ const hostOf = `case when c.kind = 'webhook' then substring(c.address_normal fro
  * none before those that came earlier; of an account its recipient that waited longest since it was served; of all
  * accounts likewise, in each lane, and of one host of webhooks `perHost` at most. The row of a contact, or of a recipient, is its lock, also between processes.
  */
-export async function takeTurns(
+export async function claimDue(
   sql: Sql,
   { nowTs, places, perAccount, perHost, underWay, leaseMs }: DueQuery,
-): Promise<Turn[]> {
+): Promise<Delivery[]> {
   const { rows } = await sql.query<Taken>({
     name: 'outbox-take-turns',
     text: `
@@ -151,14 +151,14 @@ export async function takeTurns(
                                        account_id) as nth_of_lane
           from hosted h
          where host is null or nth_of_host <= $9
-      ), turn as (
+      ), delivery as (
         select o.*
           from ordered o
           join unnest($5::text[], $6::integer[]) as p (lane, free) on p.lane = o.lane
          where o.nth_of_lane <= p.free
       ), locked as (
         select c.id, t.notification_id, t.lane, t.host
-          from turn t join contact c on c.id = t.contact_id
+          from delivery t join contact c on c.id = t.contact_id
          where ${isOver('c.busy_until')}
            for no key update of c skip locked
       ), contact_taken as (
@@ -170,7 +170,7 @@ export async function takeTurns(
       ), direct_taken as (
         insert into recipient_turn as t (account_id, kind, recipient, busy_until, served_at)
         select account_id, kind, recipient, ms_to_timestamp($1 + $4), ms_to_timestamp($1)
-          from turn where contact_id is null
+          from delivery where contact_id is null
          order by account_id, kind, recipient
         on conflict (account_id, kind, recipient) do update
           set busy_until = excluded.busy_until, served_at = excluded.served_at
@@ -187,7 +187,7 @@ export async function takeTurns(
                d.gathers_until, '{}',
                true, false
           from direct_taken d
-          join turn t on t.contact_id is null and t.account_id = d.account_id and t.kind = d.kind
+          join delivery t on t.contact_id is null and t.account_id = d.account_id and t.kind = d.kind
                      and t.recipient = d.recipient
       ), begun as (
         update notification n
@@ -221,14 +221,14 @@ export async function takeTurns(
       perHost,
     ],
   });
-  const turns = rows.filter((row): row is Turn => row.id !== null);
+  const deliveries = rows.filter((row): row is Delivery => row.id !== null);
   // Another process has settled the message between the look and the lock.
-  for (const row of rows) if (row.id === null) await freeTurn(sql, row);
-  return turns;
+  for (const row of rows) if (row.id === null) await freeRecipient(sql, row);
+  return deliveries;
 }
 
-async function freeTurn(sql: Sql, turn: RecipientKey): Promise<void> {
-  const { contactId, accountId, kind, recipient } = turn;
+async function freeRecipient(sql: Sql, delivery: RecipientKey): Promise<void> {
+  const { contactId, accountId, kind, recipient } = delivery;
   await (contactId === null
     ? sql.query(
         `update recipient_turn set busy_until = null
@@ -387,7 +387,7 @@ export async function giveUpOld(sql: Sql, beforeMs: number, nowTs: WallMs): Prom
   return rows.map(({ alarmId, announcement }) => ({ alarmId, announcement }));
 }
 
-export type TurnOutcome = {
+export type DeliveryOutcome = {
   state: 'queued' | 'sent' | 'logged' | 'failed';
   reason: Reason | null;
   error: string | null;
@@ -410,7 +410,7 @@ const gatherAfter = 10;
 const gatherMs = 600_000;
 
 /** The alarms that a message is about, and those that went out with it. */
-export async function listAlarmIds(tx: Sql, { id, alarmId }: Turn): Promise<number[]> {
+export async function listAlarmIds(tx: Sql, { id, alarmId }: Delivery): Promise<number[]> {
   const { rows } = await tx.query<{ alarmId: number }>(
     `select distinct alarm_id as "alarmId" from notification
       where grouped_in = $1 and alarm_id is not null`,
@@ -423,7 +423,7 @@ export async function listAlarmIds(tx: Sql, { id, alarmId }: Turn): Promise<numb
  * Writes down how an attempt ended, also of the messages that went out with it, and gives the turn back. What
  * failed for good no longer counts for the limits of its day. Gives the announcements that it was about.
  */
-export async function settleTurn(tx: Sql, turn: Turn, outcome: TurnOutcome): Promise<GivenUp[]> {
+export async function settleDelivery(tx: Sql, delivery: Delivery, outcome: DeliveryOutcome): Promise<GivenUp[]> {
   const { state, reason, error, via, nowTs, dueMs } = outcome;
   const { rows } = await tx.query<GivenUp & { countedOn: string | null }>(
     `update notification
@@ -431,25 +431,25 @@ export async function settleTurn(tx: Sql, turn: Turn, outcome: TurnOutcome): Pro
             due_at = ms_to_timestamp($7)
       where (id = $1 or grouped_in = $1) and state = 'queued'
      returning counted_on::text as "countedOn", alarm_id as "alarmId", announcement`,
-    [turn.id, state, reason, error, via, nowTs, dueMs],
+    [delivery.id, state, reason, error, via, nowTs, dueMs],
   );
-  await giveTurnBack(tx, turn, outcome, rows.length);
+  await releaseRecipient(tx, delivery, outcome, rows.length);
   if (state === 'failed')
     await refund(
       tx,
-      rows.map(({ countedOn }) => ({ ...turn, countedOn })),
+      rows.map(({ countedOn }) => ({ ...delivery, countedOn })),
     );
   return rows;
 }
 
 /** `told`: of how many messages the recipient now knows. */
-async function giveTurnBack(
+async function releaseRecipient(
   tx: Sql,
-  turn: Turn,
-  outcome: TurnOutcome,
+  delivery: Delivery,
+  outcome: DeliveryOutcome,
   told: number,
 ): Promise<void> {
-  const { contactId, accountId, kind, recipient, type } = turn;
+  const { contactId, accountId, kind, recipient, type } = delivery;
   const { state, reason, nowTs, restMs, hasFailed } = outcome;
   const isOver = state === 'sent' || state === 'logged';
   const isCounted = isOver && kind !== 'webhook' && type !== 'confirm' && type !== 'test';
@@ -483,7 +483,7 @@ async function giveTurnBack(
 }
 
 /** Recipients that are no contacts, and have had nothing for a day, need no row. */
-export async function forgetTurns(sql: Sql, beforeMs: number): Promise<void> {
+export async function forgetRecipients(sql: Sql, beforeMs: number): Promise<void> {
   await sql.query(
     `delete from recipient_turn
       where served_at < ms_to_timestamp($1)

@@ -364,7 +364,7 @@ export type RecipientKey = {
 export type Lane = MessageChannel | 'webhook-new' | 'webhook-unanswered';
 
 /** A message whose recipient's turn it is; the recipient is busy until it is settled. */
-export type Turn = RecipientKey & {
+export type Delivery = RecipientKey & {
   id: number;
   lane: Lane;
   /** Of a webhook, with its port. */

@@ -9,7 +9,7 @@ import { DomainError } from '../errors.ts';
 import { labelsOf } from '../http/router.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
-import { createInTurn } from '../quotas/quotas.ts';
+import { createFairRunner } from '../quotas/quotas.ts';
 import { type InstallDeps, installProfile } from './install.ts';
 import {
   findRollOut,
@@ -32,7 +32,7 @@ function warnOf(schema: z.ZodType, sent: unknown, body?: ProfileInstall): Warnin
 }
 
 function install(deps: InstallDeps): Route {
-  const inTurn = createInTurn(2);
+  const runFairly = createFairRunner(2);
   return defineRoute({
     name: 'installProfile',
     scope: 'devices:write',
@@ -59,7 +59,7 @@ function install(deps: InstallDeps): Route {
           installProfile(deps, accountId, body, labelsOf(account), async (tx, pId) =>
             keep?.(tx, { pId, timestamp }),
           );
-        const installed = await inTurn(accountId, install);
+        const installed = await runFairly(accountId, install);
         warnings = joinWarnings(before, installed.warnings);
         return { pId: installed.pId, timestamp };
       });

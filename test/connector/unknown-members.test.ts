@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createUnknownMemberTurns, parseUplink } from '../../connector/device/uplink.ts';
+import { createUnknownMemberThrottle, parseUplink } from '../../connector/device/uplink.ts';
 
 const prefix = 'devices/d/up/';
 const parse = (topic: string, sent: unknown, mayTell: () => boolean = () => true) =>
@@ -70,10 +70,10 @@ describe('a member that nobody knows is told with its place', () => {
 
 test('each device has its turn once an hour', () => {
   let monotonicMs = 5;
-  const takeTurn = createUnknownMemberTurns(() => monotonicMs);
-  expect(['a', 'b', 'a'].map(takeTurn)).toEqual([true, true, false]);
+  const mayTellNow = createUnknownMemberThrottle(() => monotonicMs);
+  expect(['a', 'b', 'a'].map(mayTellNow)).toEqual([true, true, false]);
   monotonicMs += 3_599_999;
-  expect(takeTurn('a')).toBe(false);
+  expect(mayTellNow('a')).toBe(false);
   monotonicMs += 1;
-  expect(['a', 'a', 'b'].map(takeTurn)).toEqual([true, false, true]);
+  expect(['a', 'a', 'b'].map(mayTellNow)).toEqual([true, false, true]);
 });

@@ -54,7 +54,7 @@ describe('queues', () => {
     expect(failed).toEqual(['a', 'c']);
     expect(queues.waiting).toBe(1);
     expect(fragmentIds(takeBatch(queues, 100))).toEqual(['b']);
-    expect(queues.turns.size).toBe(0);
+    expect(queues.readyDevices.size).toBe(0);
   });
 
   it('forget idle devices beyond the limit, never one with messages', () => {
@@ -115,7 +115,7 @@ describe('queues of several accounts', () => {
     fill(queues, 2, 2, 60);
     const batch = takeBatch(queues, 50);
     const [one, two] = [countOf(batch, 1), countOf(batch, 2)];
-    expect(queues.turns.size).toBe(0);
+    expect(queues.readyDevices.size).toBe(0);
     expect(queues.waiting).toBe(120 - one - two);
     queues.release(batch);
     expect(fragmentIds(takeBatch(queues, 1_000))).toEqual(
@@ -149,12 +149,12 @@ describe('queues of several accounts', () => {
     const fallDue = (deviceId: number, accountId: number) =>
       queues.add(queues.queueOf(device(deviceId, accountId)), tickFragment(`${deviceId}`));
     fallDue(1, 1);
-    const batch = takeBatch(queues, 100, queues.tickTurns);
+    const batch = takeBatch(queues, 100, queues.readyTicks);
     queues.charge(batch, new Map([[1, 300]]));
     queues.release(batch);
     fallDue(1, 1);
     for (let n = 0; n < 10; n++) fallDue(10 + n, 2);
-    const next = takeBatch(queues, 100, queues.tickTurns);
+    const next = takeBatch(queues, 100, queues.readyTicks);
     expect([countOf(next, 1), countOf(next, 2)]).toEqual([0, 3]);
   });
 
@@ -190,7 +190,7 @@ describe('what is put back', () => {
     queues.add(queue, measurementsFragment('c', 1));
     queues.requeue([{ queue, fragments: batch[0]?.fragments.slice(1) ?? [] }]);
     expect(queues.waiting).toBe(2);
-    expect(queues.turns.size).toBe(0);
+    expect(queues.readyDevices.size).toBe(0);
     queues.release(batch);
     expect(fragmentIds(takeBatch(queues, 100))).toEqual(['b', 'c']);
   });

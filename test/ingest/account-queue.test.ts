@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { type AccountTurns, createAccountTurns } from '../../src/ingest/fair-queue.ts';
+import { type AccountQueue, createAccountQueue } from '../../src/ingest/fair-queue.ts';
 
 type Element = {
   accountId: number;
@@ -14,8 +14,8 @@ const quantum = 100;
 const maxDebt = 2_000;
 const largest = 300;
 
-const turnsOf = (maxDebtors?: number): AccountTurns<Element> =>
-  createAccountTurns<Element>({ quantum, maxDebt, ...(maxDebtors ? { maxDebtors } : {}) });
+const readyOf = (maxDebtors?: number): AccountQueue<Element> =>
+  createAccountQueue<Element>({ quantum, maxDebt, ...(maxDebtors ? { maxDebtors } : {}) });
 
 const element = (accountId: number, cost: number, number = 0): Element => ({
   accountId,
@@ -26,7 +26,7 @@ const element = (accountId: number, cost: number, number = 0): Element => ({
 });
 
 /** Takes the next one, and charges what it says. */
-function serve(turns: AccountTurns<Element>): Element | null {
+function serve(turns: AccountQueue<Element>): Element | null {
   const next = turns.next();
   if (next) turns.charge(next.accountId, next.cost);
   return next;
@@ -38,7 +38,7 @@ describe('accounts take turns', () => {
   test('that always have something waiting spend alike, whatever their messages cost', () => {
     fc.assert(
       fc.property(fc.array(costs, { minLength: 2, maxLength: 8 }), (accounts) => {
-        const turns = turnsOf();
+        const turns = readyOf();
         const spent = accounts.map(() => 0);
         const count = accounts.map(() => 0);
         const more = (id: number) => {
@@ -64,7 +64,7 @@ describe('accounts take turns', () => {
         fc.array(costs, { minLength: 1, maxLength: 8 }),
         fc.nat({ max: 200 }),
         (accounts, served) => {
-          const turns = turnsOf();
+          const turns = readyOf();
           for (const [id, list] of accounts.entries())
             for (let n = 0; n < 1_000; n++) turns.add(element(id, list[n % list.length] as number));
           for (let n = 0; n < served; n++) serve(turns);
@@ -92,7 +92,7 @@ describe('accounts take turns', () => {
     );
     fc.assert(
       fc.property(steps, (list) => {
-        const turns = turnsOf();
+        const turns = readyOf();
         let waiting: Element[] = [];
         let number = 0;
         for (const step of list) {
@@ -122,7 +122,7 @@ describe('accounts take turns', () => {
 
 describe('what an account owes', () => {
   /** How much another account gets before this one's next is taken. */
-  function spentBefore(turns: AccountTurns<Element>, accountId: number): number {
+  function spentBefore(turns: AccountQueue<Element>, accountId: number): number {
     turns.add(element(accountId, 1));
     let spent = 0;
     for (let n = 0; n < 1_000; n++) turns.add(element(50, 10));
@@ -132,7 +132,7 @@ describe('what an account owes', () => {
   }
 
   test('is made up for before its next turn, also where it paused', () => {
-    const turns = turnsOf();
+    const turns = readyOf();
     turns.add(element(50, 10));
     turns.add(element(1, 1));
     while (serve(turns));
@@ -144,7 +144,7 @@ describe('what an account owes', () => {
   });
 
   test('is bounded', () => {
-    const turns = turnsOf();
+    const turns = readyOf();
     turns.charge(1, 1_000_000);
     const spent = spentBefore(turns, 1);
     expect(spent).toBeGreaterThanOrEqual(maxDebt - quantum);
@@ -152,7 +152,7 @@ describe('what an account owes', () => {
   });
 
   test('holds nobody back who waits alone', () => {
-    const turns = turnsOf();
+    const turns = readyOf();
     turns.charge(1, 1_000_000);
     for (let n = 0; n < 100; n++) turns.add(element(1, largest));
     for (let n = 0; n < 100; n++) {
@@ -162,7 +162,7 @@ describe('what an account owes', () => {
   });
 
   test('goes down while others have their turns, and then the account is forgotten', () => {
-    const turns = turnsOf();
+    const turns = readyOf();
     turns.charge(1, 1_000);
     for (let n = 0; n < 300; n++) turns.add(element(50, 10));
     while (serve(turns));
@@ -171,14 +171,14 @@ describe('what an account owes', () => {
   });
 
   test('is given back where less was spent than was thought', () => {
-    const turns = turnsOf();
+    const turns = readyOf();
     turns.charge(1, 1_000);
     turns.charge(1, -1_000);
     expect(turns.countAccounts()).toBe(0);
   });
 
   test('is remembered of so many accounts and no more', () => {
-    const turns = turnsOf(1_000);
+    const turns = readyOf(1_000);
     for (let id = 0; id < 20_000; id++) turns.charge(id, 100);
     expect(turns.countAccounts()).toBeLessThanOrEqual(1_600);
     expect(turns.countAccounts()).toBeGreaterThanOrEqual(500);
@@ -186,7 +186,7 @@ describe('what an account owes', () => {
 });
 
 test('a thousand accounts have their turns one after the other', () => {
-  const turns = turnsOf();
+  const turns = readyOf();
   const accounts = 1_000;
   for (let n = 0; n < 20; n++) for (let id = 0; id < accounts; id++) turns.add(element(id, 100));
   for (let n = 0; n < accounts * 20; n++) expect(serve(turns)?.accountId).toBe(n % accounts);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { FairTurns } from '../../src/lib/fair-queue.ts';
+import { FairQueue } from '../../src/lib/fair-queue.ts';
 
-const rest = (turns: FairTurns<string>, count = Infinity): string[] => {
+const rest = (turns: FairQueue<string>, count = Infinity): string[] => {
   const taken: string[] = [];
   while (taken.length < count) {
     const next = turns.take();
@@ -11,12 +11,12 @@ const rest = (turns: FairTurns<string>, count = Infinity): string[] => {
   return taken;
 };
 
-const addressed = (turns: FairTurns<string>, address: string, ...things: string[]) => {
+const addressed = (turns: FairQueue<string>, address: string, ...things: string[]) => {
   for (const thing of things) turns.add({ address, who: '' }, thing);
 };
 
 test('addresses take turns, and at each of them who asks there', () => {
-  const turns = new FairTurns<string>();
+  const turns = new FairQueue<string>();
   for (const thing of ['a1', 'a2', 'a3']) turns.add({ address: 'a', who: 'x' }, thing);
   turns.add({ address: 'a', who: 'y' }, 'ay');
   addressed(turns, 'b', 'b1', 'b2');
@@ -25,7 +25,7 @@ test('addresses take turns, and at each of them who asks there', () => {
 });
 
 test('who is new goes before those that had their turn, once in a round', () => {
-  const turns = new FairTurns<string>();
+  const turns = new FairQueue<string>();
   addressed(turns, 'a', 'a1', 'a2', 'a3', 'a4');
   addressed(turns, 'b', 'b1', 'b2', 'b3', 'b4');
   expect(rest(turns, 2)).toEqual(['a1', 'b1']);
@@ -42,7 +42,7 @@ test('who is new goes before those that had their turn, once in a round', () => 
 });
 
 test('the newest is taken of who has most, also where all had a turn', () => {
-  const turns = new FairTurns<string>();
+  const turns = new FairQueue<string>();
   addressed(turns, 'a', 'a1', 'a2', 'a3');
   addressed(turns, 'b', 'b1', 'b2');
   rest(turns, 1);
@@ -54,7 +54,7 @@ test('the newest is taken of who has most, also where all had a turn', () => {
 });
 
 test('who comes back has its turn, however many others are new each time', () => {
-  const turns = new FairTurns<string>();
+  const turns = new FairQueue<string>();
   const isServed = (add: (thing: string) => void, addNew: (n: number) => void) => {
     for (let n = 0; n < 10; n += 1) addNew(n);
     add('first');

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { Purpose } from '../../src/contract/purpose.ts';
-import { listWarnings, listWarningsInTurns } from '../../src/engine/warnings.ts';
-import { nextTurn } from '../../src/lib/event-loop.ts';
+import { listWarnings, listWarningsYielding } from '../../src/engine/warnings.ts';
+import { yieldToEventLoop } from '../../src/lib/event-loop.ts';
 import { purposes } from './arbitraries.ts';
 
 const pathOf = (index: number) => `/purposes/${index}`;
@@ -20,13 +20,13 @@ test('what is found in turns is what is found at once', async () => {
     fc.asyncProperty(purposes, fc.option(fc.array(senses, { maxLength: 3 })), async (all, some) => {
       const devices = some ?? undefined;
       const atOnce = listWarnings(all, devices, pathOf);
-      expect(await listWarningsInTurns(all, devices, pathOf, nextTurn)).toEqual(
+      expect(await listWarningsYielding(all, devices, pathOf, yieldToEventLoop)).toEqual(
         atOnce.slice(0, 100),
       );
       // Senses that are alike, and whose they are, make no difference.
       if (devices) {
         const distinct = new Map(devices.flat().map((sense) => [JSON.stringify(sense), sense]));
-        expect(await listWarningsInTurns(all, [[...distinct.values()]], pathOf, nextTurn)).toEqual(
+        expect(await listWarningsYielding(all, [[...distinct.values()]], pathOf, yieldToEventLoop)).toEqual(
           atOnce.slice(0, 100),
         );
       }
@@ -54,11 +54,11 @@ test('others have their turn in between', async () => {
   let isDone = false;
   const counting = (async () => {
     while (!isDone) {
-      await nextTurn();
+      await yieldToEventLoop();
       turns += 1;
     }
   })();
-  expect(await listWarningsInTurns([purpose], undefined, pathOf, nextTurn)).toEqual([]);
+  expect(await listWarningsYielding([purpose], undefined, pathOf, yieldToEventLoop)).toEqual([]);
   isDone = true;
   await counting;
   expect(turns).toBeGreaterThan(2);
@@ -66,7 +66,7 @@ test('others have their turn in between', async () => {
 
 test('a hundred warnings are enough, and many devices are looked at so far only', async () => {
   const never = searching(() => [{ sId: '0x1', thresholds: {} }]);
-  expect(await listWarningsInTurns([never], undefined, pathOf, nextTurn)).toHaveLength(100);
+  expect(await listWarningsYielding([never], undefined, pathOf, yieldToEventLoop)).toHaveLength(100);
   const beyond = searching(() => [{ sId: '0x1', thresholds: { isGt: 9 } }]);
   const ranges = Array.from({ length: 1_000 }, (_, min) => ({ sId: '0x1', min: -min, max: 1 }));
   const warnings = listWarnings([beyond], [ranges], pathOf);

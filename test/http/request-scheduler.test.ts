@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createRequestTurns, OneByOne, type RequestTurns } from '../../src/http/arrivals.ts';
+import { createRequestScheduler, OneByOne, type RequestScheduler } from '../../src/http/arrivals.ts';
 import { refuseAtOnce } from '../../src/http/server.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setImmediate', 'setTimeout'] }));
@@ -13,7 +13,7 @@ type Given = IncomingMessage & Required<Asked>;
 
 const largeBytes = 1_048_576;
 const create = () =>
-  createRequestTurns({
+  createRequestScheduler({
     addressOf: (request) => (request as Given).from,
     isVital: (path) => path === '/livez',
     perTurn: 4,
@@ -23,26 +23,26 @@ const create = () =>
 let begun: string[] = [];
 beforeEach(() => void (begun = []));
 
-function ask(turns: RequestTurns, name: string, asked: Asked = {}): boolean {
+function ask(turns: RequestScheduler, name: string, asked: Asked = {}): boolean {
   const { from = 'a', headers = {}, url = '/' } = asked;
   return turns.start({ from, headers, url } as Given, () => begun.push(name));
 }
 
 const taken = () => begun.splice(0);
-const nextTurn = () => vi.advanceTimersToNextTimer();
+const yieldToEventLoop = () => vi.advanceTimersToNextTimer();
 
 test('a few begin in a turn of the loop, and the others in the turns after it', () => {
   const turns = create();
   for (let n = 0; n < 10; n += 1) expect(ask(turns, String(n))).toBe(true);
   expect(taken()).toEqual(['0', '1', '2', '3']);
   expect(turns.countWaiting()).toBe(6);
-  nextTurn();
+  yieldToEventLoop();
   expect(taken()).toEqual(['4', '5', '6', '7']);
   // Who comes meanwhile waits behind those of its address that came before.
   ask(turns, 'later');
-  nextTurn();
+  yieldToEventLoop();
   expect(taken()).toEqual(['8', '9', 'later']);
-  nextTurn();
+  yieldToEventLoop();
   expect(turns.countWaiting()).toBe(0);
   ask(turns, 'at once');
   expect(taken()).toEqual(['at once']);
@@ -56,23 +56,23 @@ test('addresses take turns, who asks at one does, and what orchestrators ask goe
   ask(turns, 'other', { from: 'b' });
   ask(turns, 'probe', { url: '/livez?now' });
   ask(turns, 'login', { url: '/v2/accounts/login' });
-  nextTurn();
+  yieldToEventLoop();
   expect(taken()).toEqual(['a4', 'other', 'probe', 'cookie']);
-  nextTurn();
+  yieldToEventLoop();
   expect(taken()[0]).toBe('login');
 });
 
 test('a crowd is answered at a pace that leaves time to others', () => {
   const turns = create();
   for (let n = 0; n < 600; n += 1) ask(turns, String(n));
-  nextTurn();
+  yieldToEventLoop();
   expect(taken()).toHaveLength(8);
   // Nothing more begins before time has passed, however often the loop turns.
   vi.advanceTimersByTime(1);
   expect(taken()).toEqual([]);
   vi.advanceTimersByTime(3);
   expect(taken()).toHaveLength(4);
-  while (turns.countWaiting() > 500) nextTurn();
+  while (turns.countWaiting() > 500) yieldToEventLoop();
   taken();
   // Few are left: turns of the loop are all they need.
   vi.advanceTimersByTime(3);
@@ -89,7 +89,7 @@ test('bodies that arrive while their requests wait have a bound, and an address 
   expect(ask(turns, 'beyond', open)).toBe(false);
   expect(ask(turns, 'of another address', { ...open, from: 'b' })).toBe(true);
   expect(ask(turns, 'small', { headers: { 'content-length': '16384' } })).toBe(true);
-  nextTurn();
+  yieldToEventLoop();
   expect(taken()).not.toContain('beyond');
   // What has begun gave its place back.
   for (let n = 0; n < 4; n += 1) ask(turns, 'again');

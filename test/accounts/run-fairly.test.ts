@@ -1,9 +1,9 @@
 import { expect, test } from 'vitest';
-import { createFairQueue } from '../../src/accounts/passwords.ts';
+import { createRunFairly } from '../../src/accounts/passwords.ts';
 
 /** Work that is under way until it is told to end, by the order in which it began. */
-function openQueue(options: Parameters<typeof createFairQueue>[0]) {
-  const queue = createFairQueue(options);
+function openQueue(options: Parameters<typeof createRunFairly>[0]) {
+  const queue = createRunFairly(options);
   const begun: string[] = [];
   const ends: (() => void)[] = [];
   const outcomes: Promise<string>[] = [];
@@ -72,7 +72,7 @@ test('where one more is too many, who has most in line loses its newest', async 
     'b2',
   ]);
   // Work that failed gives its place back as well.
-  const failing = createFairQueue({ parallel: 1, perAddress: 1, maxWaiting: 1 });
+  const failing = createRunFairly({ parallel: 1, perAddress: 1, maxWaiting: 1 });
   const turn = { address: 'a', who: '' };
   await expect(failing(turn, () => Promise.reject(new Error('broken')))).rejects.toThrow('broken');
   expect(await failing(turn, async () => 'done')).toBe('done');

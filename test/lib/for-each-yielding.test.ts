@@ -1,6 +1,6 @@
-import { setImmediate as nextTurn } from 'node:timers/promises';
+import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { expect, test } from 'vitest';
-import { inTurns } from '../../src/lib/event-loop.ts';
+import { forEachYielding } from '../../src/lib/event-loop.ts';
 
 test('visits all that was there, in order, and others have their turn', async () => {
   const things = new Set(Array.from({ length: 1_000 }, (_, n) => n));
@@ -9,10 +9,10 @@ test('visits all that was there, in order, and others have their turn', async ()
   const others = (async () => {
     while (visited.length < 1_000) {
       seenByOthers.push(visited.length);
-      await nextTurn();
+      await yieldToEventLoop();
     }
   })();
-  await inTurns(things, (thing) => {
+  await forEachYielding(things, (thing) => {
     visited.push(thing);
     things.delete(thing);
     // What is added meanwhile is not visited: it would never end.
@@ -26,13 +26,13 @@ test('visits all that was there, in order, and others have their turn', async ()
 
 test('a few are visited at once', () => {
   const visited: string[] = [];
-  const done = inTurns(['a', 'b'], (thing) => visited.push(thing));
+  const done = forEachYielding(['a', 'b'], (thing) => visited.push(thing));
   expect(visited).toEqual(['a', 'b']);
   return done;
 });
 
 test('what goes wrong ends it', async () => {
-  const failing = inTurns([1, 2], () => {
+  const failing = forEachYielding([1, 2], () => {
     throw new Error('no');
   });
   await expect(failing).rejects.toThrow('no');

@@ -1,14 +1,14 @@
 import { expect, it } from 'vitest';
-import { createInTurn } from '../../src/quotas/quotas.ts';
+import { createFairRunner } from '../../src/quotas/quotas.ts';
 
 it('so many of one account are at work at once, in their order; others beside them', async () => {
-  const inTurn = createInTurn(2);
+  const runFairly = createFairRunner(2);
   const begun: string[] = [];
   const gates = new Map<string, PromiseWithResolvers<string>>();
   const begin = (accountId: number, name: string) => {
     const gate = Promise.withResolvers<string>();
     gates.set(name, gate);
-    return inTurn(accountId, () => {
+    return runFairly(accountId, () => {
       begun.push(name);
       return gate.promise;
     });
@@ -26,5 +26,5 @@ it('so many of one account are at work at once, in their order; others beside th
   expect(await Promise.all([a, c, d, other])).toEqual(['a', 'c', 'd', 'other']);
   expect(begun).toEqual(['a', 'b', 'other', 'c', 'd']);
   // Once nobody waits, all begins anew.
-  expect(await inTurn(1, async () => 'e')).toBe('e');
+  expect(await runFairly(1, async () => 'e')).toBe('e');
 });
