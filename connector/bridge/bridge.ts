@@ -231,7 +231,7 @@ export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlin
 }
 
 export type ArrivalsDeps = {
-  ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock' | 'holds'>;
+  ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock' | 'throttle'>;
   rejectionsPerMessage: number;
   observe: Pick<Observer, 'message'>;
   log: Log;
@@ -307,9 +307,9 @@ export function createArrivals(deps: ArrivalsDeps) {
     const uplink = parseUplink(topic, prefix, payload, arrivedTs, max, mayTell);
     // All devices share the broker's connection, on which acknowledgements keep their order [MQTT-4.6.0-2]:
     // if one account had to wait, all would.
-    if ((ports.holds?.waitMs(device.accountId) ?? 0) > 0) {
+    if ((ports.throttle?.waitMs(device.accountId) ?? 0) > 0) {
       uplink.leavesEventsOut = true;
-      ports.holds?.waits(device, topic);
+      ports.throttle?.waits(device, topic);
     }
     observe.message(uplink.content.kind);
     onHeard(device);

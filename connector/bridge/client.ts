@@ -26,7 +26,7 @@ export type BrokerClientOptions = {
   now: MonotonicClock;
   status: BridgeStatus;
   /** Takes a message; nothing more is read before `next` is called. */
-  onMessage: (topic: string, payload: Buffer, held: HeldPacket, next: () => void) => void;
+  onMessage: (topic: string, payload: Buffer, held: UnacknowledgedPacket, next: () => void) => void;
   onClosed: () => void;
   onSubscribed: () => void;
   /** Nothing was heard of a broker that serves this bridge for 6 s; then again and again. */
@@ -97,7 +97,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
   takeUnacknowledged(client, (packet, stream, next) => {
     const { qos, messageId = 0 } = packet;
     const payload = Buffer.isBuffer(packet.payload) ? packet.payload : Buffer.from(packet.payload);
-    const held: HeldPacket = {
+    const held: UnacknowledgedPacket = {
       qos,
       messageId,
       bytes: payload.length,
@@ -310,7 +310,7 @@ export function createBrokerPublisher(
 }
 
 /** A message of the broker on its way to the database. */
-export type HeldPacket = {
+export type UnacknowledgedPacket = {
   bytes: number;
   sinceMs: number;
   isStored: boolean;
@@ -329,9 +329,9 @@ export type UnackedLimits = { maxMessages: number; maxBytes: number };
  */
 export function createUnacknowledged(
   room: UnackedLimits,
-  onAcknowledged: (held: HeldPacket) => void,
+  onAcknowledged: (held: UnacknowledgedPacket) => void,
 ) {
-  let queue: HeldPacket[] = [];
+  let queue: UnacknowledgedPacket[] = [];
   let messages = 0;
   let bytes = 0;
   let onRoom: (() => void) | null = null;
@@ -339,7 +339,7 @@ export function createUnacknowledged(
 
   const hasRoom = () => !isPaused && messages < room.maxMessages && bytes < room.maxBytes;
 
-  function release(held: HeldPacket): void {
+  function release(held: UnacknowledgedPacket): void {
     messages -= 1;
     bytes -= held.bytes;
     goOn();
@@ -353,7 +353,7 @@ export function createUnacknowledged(
   }
 
   return {
-    hold(held: HeldPacket): void {
+    hold(held: UnacknowledgedPacket): void {
       messages += 1;
       bytes += held.bytes;
       if (held.qos > 0) queue.push(held);
@@ -372,11 +372,11 @@ export function createUnacknowledged(
     },
 
     /** It is committed, or there is nothing to commit. */
-    settle(held: HeldPacket): void {
+    settle(held: UnacknowledgedPacket): void {
       held.isStored = true;
       release(held);
       while (queue[0]?.isStored) {
-        const next = queue.shift() as HeldPacket;
+        const next = queue.shift() as UnacknowledgedPacket;
         writePuback(next.stream, next.messageId);
         onAcknowledged(next);
       }

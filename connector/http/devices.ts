@@ -36,7 +36,7 @@ export type HttpDevice = {
 };
 
 export type DevicesOptions = {
-  ports: Pick<ConnectorPorts, 'holds' | 'presence'>;
+  ports: Pick<ConnectorPorts, 'throttle' | 'presence'>;
   rateStore: RateStore;
   now: MonotonicClock;
 };
@@ -68,7 +68,7 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
 
   /** In how many ms the device's next message may go, as far as can be said. */
   function waitMs({ identity, rates }: HttpDevice): number {
-    const heldMs = ports.holds?.waitMs(identity.accountId) ?? 0;
+    const heldMs = ports.throttle?.waitMs(identity.accountId) ?? 0;
     const rateMs = rateStore.waitMs(rates);
     const ownMs = rateMs > 0 && rateStore.letGoOn(rates) ? 0 : rateMs;
     const { account } = rates;

@@ -138,13 +138,13 @@ export function createHttpUplink(deps: UplinkDeps) {
     const { identity } = device;
     const waitMs = devices.waitMs(device);
     if (waitMs === 0) return;
-    const isFull = ports.holds?.isFull?.(identity.accountId) ?? false;
-    if (isFull) ports.holds?.waits(identity, device.upPrefix + name);
+    const isFull = ports.throttle?.isFull?.(identity.accountId) ?? false;
+    if (isFull) ports.throttle?.waits(identity, device.upPrefix + name);
     if (isFull || waitMs > longestDelayMs) throw refusalOf(device, waitMs);
   }
 
   function refusalOf({ identity }: HttpDevice, waitMs: number): HttpProblem {
-    if (ports.holds?.isFull?.(identity.accountId))
+    if (ports.throttle?.isFull?.(identity.accountId))
       return comeLater("The account's quota storedBytes is used up.", fullSeconds);
     if (waitMs === 0) return comeLater('The service stops: send it again.', 1);
     return tooMany('The device, or its account, sends more than it may.', waitMs);

@@ -20,8 +20,8 @@ export type AccountConnections = {
   connections: number;
   /** What its messages that wait for their commit take of the memory, about. */
   bytes: number;
-  /** The same of those that are not under way, as the account has to wait (`HeldMessages`). */
-  heldBytes: number;
+  /** The same of those that are not under way, as the account has to wait (`AccountBackpressure`). */
+  parkedBytes: number;
   /** Connections that are not read until there is room for their messages. */
   waiting: Set<Connection>;
   /** Connections that are not read while the account is beyond its rate, and the timer that ends it. */

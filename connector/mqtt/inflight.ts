@@ -35,7 +35,7 @@ export function createUnackedBudget(maxBytes: number) {
   function bringBack({ account }: Device, more: number): void {
     bytes += more;
     account.bytes += more;
-    account.heldBytes -= more;
+    account.parkedBytes -= more;
   }
 
   /** Accounts in turn, one connection each. */
@@ -69,7 +69,7 @@ export function createUnackedBudget(maxBytes: number) {
       return false;
     },
 
-    hold(connection: Connection, more: number): void {
+    reserve(connection: Connection, more: number): void {
       connection.unackedBytes += more;
       bytes += more;
       if (connection.device) connection.device.account.bytes += more;
@@ -122,7 +122,7 @@ export class Unacked implements UnackedPublish, Delivery {
 
   constructor(
     acknowledger: Told,
-    budget: Pick<UnackedBudget, 'hold' | 'release'>,
+    budget: Pick<UnackedBudget, 'reserve' | 'release'>,
     connection: Connection,
     message: Omit<UnackedPublish, 'isStored'>,
   ) {
@@ -133,7 +133,7 @@ export class Unacked implements UnackedPublish, Delivery {
     this.messageId = message.messageId;
     this.bytes = message.bytes;
     this.sinceMs = message.sinceMs;
-    budget.hold(connection, message.bytes);
+    budget.reserve(connection, message.bytes);
   }
 
   /** Of one that is not parsed yet nobody knows whether a second copy would be recognised. */
@@ -168,7 +168,7 @@ export class CountedUnacked extends Unacked {
 export type AcknowledgerDeps = {
   ports: Pick<ConnectorPorts, 'withdraw'>;
   /** Messages that wait because of their account. */
-  holding: Pick<ConnectorPorts, 'withdraw'>;
+  backpressure: Pick<ConnectorPorts, 'withdraw'>;
   observe: Observer;
   log: Log;
   now: MonotonicClock;
@@ -190,7 +190,7 @@ const maxUnwrittenMs = 1_000;
  * the program will not send it again.
  */
 export function createAcknowledger(deps: AcknowledgerDeps) {
-  const { ports, holding, observe, log, now } = deps;
+  const { ports, backpressure, observe, log, now } = deps;
   /** Closed connections with messages that nobody will send again. */
   const lingering = new Set<Connection>();
   /** Connections with acknowledgements to be written, as soon as they are read empty. */
@@ -285,7 +285,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
   /** What need not be stored any more is dropped, so that it does not keep the connection in memory. */
   function forget({ device, unacked }: Connection): void {
     if (!device || unacked.length === 0) return;
-    holding.withdraw(device.identity);
+    backpressure.withdraw(device.identity);
     ports.withdraw(device.identity);
   }
 

@@ -8,7 +8,7 @@ import type { Admitted } from './admission.ts';
 import { type DeviceAedes, readFailure } from './aedes.ts';
 import { Connection, findConnection, linkConnection } from './connection.ts';
 import type { Acknowledger } from './inflight.ts';
-import type { HeldMessages } from './publish.ts';
+import type { AccountBackpressure } from './publish.ts';
 import { isTooSlow, type Reader } from './read.ts';
 import type { Registry } from './sessions.ts';
 import { giveUpSent } from './subscribe.ts';
@@ -20,7 +20,7 @@ export type ConnectionsDeps = {
   runId: string;
   registry: Registry;
   reader: Reader;
-  holding: Pick<HeldMessages, 'forgetConnection'>;
+  backpressure: Pick<AccountBackpressure, 'forgetConnection'>;
   acknowledger: Acknowledger;
   observe: Observer;
   now: MonotonicClock;
@@ -28,7 +28,7 @@ export type ConnectionsDeps = {
 
 /** From a byte stream to a connection of the engine, and to its end. */
 export function createConnections(deps: ConnectionsDeps) {
-  const { engine, runId, registry, reader, holding, acknowledger, observe, now } = deps;
+  const { engine, runId, registry, reader, backpressure, acknowledger, observe, now } = deps;
   let count = 0;
 
   engine.on('clientReady', (client) => {
@@ -49,7 +49,7 @@ export function createConnections(deps: ConnectionsDeps) {
     connection.entry.letIn();
     registry.remove(connection);
     reader.forget(connection);
-    holding.forgetConnection(connection);
+    backpressure.forgetConnection(connection);
     acknowledger.withdraw(connection);
     giveUpSent(connection);
     if (wasReady) observe.disconnected(connection.ending ?? 'peer');

@@ -34,14 +34,14 @@ export function createPassOn({ ports, rateStore, limits, observe, now }: PassOnD
 
 export type PublishDeps = {
   clock: Clock;
-  budget: Pick<UnackedBudget, 'hold' | 'release'>;
+  budget: Pick<UnackedBudget, 'reserve' | 'release'>;
   acknowledger: Acknowledger;
-  holding: Pick<HeldMessages, 'take'>;
+  backpressure: Pick<AccountBackpressure, 'take'>;
   passOn: PassOn;
   tuning: Tuning;
   now: MonotonicClock;
   /** A device published where it may not. */
-  onForeignTopic: (device: Device, message: HeldMessage) => void;
+  onForeignTopic: (device: Device, message: ParkedMessage) => void;
 };
 
 /** Parsed, a payload takes about so many times its bytes; it is kept besides. */
@@ -51,7 +51,7 @@ export type Publisher = ReturnType<typeof createPublisher>;
 
 /** Takes what devices publish. */
 export function createPublisher(deps: PublishDeps) {
-  const { clock, budget, acknowledger, holding, passOn, tuning, now, onForeignTopic } = deps;
+  const { clock, budget, acknowledger, backpressure, passOn, tuning, now, onForeignTopic } = deps;
 
   /** Takes the will of a connection that has ended, which is all that aedes publishes: nobody will send it again. */
   function acceptWill(
@@ -68,7 +68,7 @@ export function createPublisher(deps: PublishDeps) {
     const { topic } = packet;
     acknowledger.linger(connection);
     const payload = packet.payload as Buffer;
-    hold(device, connection, { topic, qos: 0, messageId: 0, payload }, now(), false);
+    track(device, connection, { topic, qos: 0, messageId: 0, payload }, now(), false);
     done();
   }
 
@@ -80,7 +80,7 @@ export function createPublisher(deps: PublishDeps) {
     while (at < chunk.length) {
       const frame = readPublish(chunk, at, device.upPrefix, connection.v5 !== null);
       if (!frame || findUpTopic(frame.topic, device.upPrefix) === null) break;
-      hold(device, connection, frame, connection.heardMs, false);
+      track(device, connection, frame, connection.heardMs, false);
       at = frame.end;
     }
     if (at === 0) return chunk;
@@ -88,7 +88,7 @@ export function createPublisher(deps: PublishDeps) {
   }
 
   /** Takes a message that was checked. */
-  function accept(connection: Connection, { topic, qos, messageId, payload }: HeldMessage): void {
+  function accept(connection: Connection, { topic, qos, messageId, payload }: ParkedMessage): void {
     const { device } = connection;
     if (!device || connection.ending !== null) return;
     const message = { topic, qos, messageId, payload };
@@ -99,7 +99,7 @@ export function createPublisher(deps: PublishDeps) {
     // Sent again before its PUBREL: it is stored, or about to be. [MQTT-4.3.3-2]
     const isRepeated = qos === 2 && !reserve(connection, messageId);
     if (connection.isBroken) return;
-    hold(device, connection, message, connection.heardMs, isRepeated);
+    track(device, connection, message, connection.heardMs, isRepeated);
   }
 
   /** False where the message is known already. Too many of them end the connection. */
@@ -117,10 +117,10 @@ export function createPublisher(deps: PublishDeps) {
    * Remembers whom to acknowledge, and passes the message on: to ingest, or to those that wait because of their account.
    * `sinceMs`: when it was read. `isRepeated`: it is stored, or about to be.
    */
-  function hold(
+  function track(
     device: Device,
     connection: Connection,
-    message: HeldMessage,
+    message: ParkedMessage,
     sinceMs: number,
     isRepeated: boolean,
   ): void {
@@ -137,26 +137,26 @@ export function createPublisher(deps: PublishDeps) {
     if (connection.unacked.length === 0) connection.unacked = [unacked];
     else connection.unacked.push(unacked);
     if (isRepeated) unacked.stored();
-    else if (!holding.take(device, message, unacked)) passOn(device, message, unacked, clock());
+    else if (!backpressure.take(device, message, unacked)) passOn(device, message, unacked, clock());
   }
 
   return { acceptWill, acceptLeading, accept };
 }
 
 /** A message as it arrived, before anything is made of it. */
-export type HeldMessage = { topic: string; qos: number; messageId: number; payload: Buffer };
+export type ParkedMessage = { topic: string; qos: number; messageId: number; payload: Buffer };
 
 /** Parses a message and gives it to ingest. `arrivedTs`: ms since the epoch. */
 export type PassOn = (
   device: Device,
-  message: HeldMessage,
+  message: ParkedMessage,
   unacked: Unacked,
   arrivedTs: WallMs,
 ) => void;
 
-export type HoldingOptions = {
-  holds: DevicePorts['holds'];
-  tuning: Pick<Tuning, 'maxHeldBytes' | 'maxHeldTotalBytes'>;
+export type AccountBackpressureOptions = {
+  throttle: DevicePorts['throttle'];
+  tuning: Pick<Tuning, 'maxParkedBytes' | 'maxParkedTotalBytes'>;
   clock: Clock;
   now: MonotonicClock;
   /** A message's bytes are not under way while it waits, and are again. */
@@ -165,19 +165,19 @@ export type HoldingOptions = {
   passOn: PassOn;
 };
 
-type Held = { device: Device; message: HeldMessage; unacked: Unacked; arrivedTs: WallMs };
+type Parked = { device: Device; message: ParkedMessage; unacked: Unacked; arrivedTs: WallMs };
 
 /** An account whose devices have to wait. */
 type Waiting = {
   /** By device, each in the order of arrival. */
-  devices: Map<number, Held[]>;
+  devices: Map<number, Parked[]>;
   bytes: number;
   /** Connections that are not read, as too much of the account waits. */
   unread: Set<Connection>;
   timer: NodeJS.Timeout | null;
 };
 
-export type HeldMessages = ReturnType<typeof createHeldMessages>;
+export type AccountBackpressure = ReturnType<typeof createAccountBackpressure>;
 
 /** So many messages go on at once, then it is asked again whether more may. */
 const atOnce = 100;
@@ -194,16 +194,16 @@ export const withdrawnError = (): Error =>
  * nor acknowledged, so that it soon sends no more. Only when too much of the account waits its
  * connections are not read either. The order of a device's messages stays.
  */
-export function createHeldMessages(options: HoldingOptions) {
-  const { holds, tuning, clock, now, budget, passOn } = options;
+export function createAccountBackpressure(options: AccountBackpressureOptions) {
+  const { throttle, tuning, clock, now, budget, passOn } = options;
   const accounts = new Map<number, Waiting>();
   let totalBytes = 0;
 
   const hasRoom = ({ bytes }: Waiting) =>
-    bytes < tuning.maxHeldBytes && totalBytes < tuning.maxHeldTotalBytes;
+    bytes < tuning.maxParkedBytes && totalBytes < tuning.maxParkedTotalBytes;
 
   function begin(accountId: number): Waiting | null {
-    const waitMs = holds?.waitMs(accountId) ?? 0;
+    const waitMs = throttle?.waitMs(accountId) ?? 0;
     if (waitMs === 0) return null;
     const waiting: Waiting = { devices: new Map(), bytes: 0, unread: new Set(), timer: null };
     accounts.set(accountId, waiting);
@@ -217,7 +217,7 @@ export function createHeldMessages(options: HoldingOptions) {
   }
 
   function goOn(accountId: number, waiting: Waiting): void {
-    const waitMs = holds?.waitMs(accountId) ?? 0;
+    const waitMs = throttle?.waitMs(accountId) ?? 0;
     for (let n = 0; waitMs === 0 && n < atOnce && waiting.devices.size > 0; n += 1)
       releaseOne(waiting);
     if (waitMs > 0 || waiting.devices.size > 0) wait(accountId, waiting, waitMs || pauseMs);
@@ -248,7 +248,7 @@ export function createHeldMessages(options: HoldingOptions) {
     passOn(held.device, held.message, held.unacked, held.arrivedTs);
   }
 
-  function forget(waiting: Waiting, { device, unacked }: Held): void {
+  function forget(waiting: Waiting, { device, unacked }: Parked): void {
     waiting.bytes -= unacked.bytes;
     totalBytes -= unacked.bytes;
     budget.bringBack(device, unacked.bytes);
@@ -256,7 +256,7 @@ export function createHeldMessages(options: HoldingOptions) {
 
   return {
     /** Takes the message where its account has to wait; false: it may go on. */
-    take(device: Device, message: HeldMessage, unacked: Unacked): boolean {
+    take(device: Device, message: ParkedMessage, unacked: Unacked): boolean {
       const { accountId, deviceId } = device.identity;
       const waiting = accounts.get(accountId) ?? begin(accountId);
       if (!waiting) return false;
@@ -270,7 +270,7 @@ export function createHeldMessages(options: HoldingOptions) {
       waiting.bytes += unacked.bytes;
       totalBytes += unacked.bytes;
       budget.setAside(device, unacked.bytes);
-      holds?.waits(device.identity, message.topic);
+      throttle?.waits(device.identity, message.topic);
       return true;
     },
 

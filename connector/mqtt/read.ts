@@ -13,7 +13,7 @@ import { checkConnect, protocolOf, unspeakable } from './connect-packet.ts';
 import type { AccountConnections, Connection, Device, LargePacket } from './connection.ts';
 import { maxFilterBytes, PacketBuffer, readWholePublish } from './frames.ts';
 import type { UnackedBudget } from './inflight.ts';
-import type { HeldMessages, Publisher } from './publish.ts';
+import type { AccountBackpressure, Publisher } from './publish.ts';
 import { gateReads, type Read, wakeReader } from './read-gate.ts';
 import {
   checkAck,
@@ -38,7 +38,7 @@ export type ReaderOptions = {
   budget: UnackedBudget;
   large: LargePackets;
   rateGate: RateGate;
-  holding: Pick<HeldMessages, 'canReadOrWait'>;
+  backpressure: Pick<AccountBackpressure, 'canReadOrWait'>;
   /** Takes whole packets. */
   intake: Intake;
   /** Told when it is read, also where nothing has come. */
@@ -76,7 +76,7 @@ export type Reader = {
  * the connection, its device, its account or all of them together have too much under way.
  */
 export function createReader(options: ReaderOptions): Reader {
-  const { presence, limits, tuning, rateStore, now, budget, rateGate, holding } = options;
+  const { presence, limits, tuning, rateStore, now, budget, rateGate, backpressure } = options;
   const { large, intake, wasRead } = options;
   /** Connections with a packet that has begun and not ended, the one that began first in front. */
   const midway = new Set<Connection>();
@@ -106,7 +106,7 @@ export function createReader(options: ReaderOptions): Reader {
     if (connection.large?.place.isIn === false || !budget.isFor(connection)) return false;
     const { device } = connection;
     if (!device) return true;
-    return holding.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
+    return backpressure.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
   }
 
   /** Whether this turn of the loop reads it. If not, a later one does: accounts, and strangers' addresses, take turns. */

@@ -37,10 +37,10 @@ import {
   listenTls,
 } from './listeners.ts';
 import {
-  createHeldMessages,
+  createAccountBackpressure,
   createPassOn,
   createPublisher,
-  type HeldMessages,
+  type AccountBackpressure,
   type Publisher,
 } from './publish.ts';
 import {
@@ -102,7 +102,7 @@ export async function startConnector(
 ): Promise<Connector> {
   const { limits, log, now } = options;
   const parts = createParts(options, ports);
-  const { tuning, observe, registry, reader, budget, holding, acknowledger, authenticator } = parts;
+  const { tuning, observe, registry, reader, budget, backpressure, acknowledger, authenticator } = parts;
   const engine = await startAedes(parts, options);
   const runId = randomUUID().slice(0, 8);
   const connections = createConnections({ ...parts, engine, runId, now });
@@ -136,7 +136,7 @@ export async function startConnector(
     await Promise.all(listeners.map((listener) => listener.close()));
     admission.close();
     await drain({ registry, reader, budget, acknowledger }, drainMs);
-    holding.stop();
+    backpressure.stop();
     endBusEvents();
     endTimeouts();
     await new Promise<void>((resolve) => engine.close(resolve));
@@ -224,7 +224,7 @@ export type Parts = {
   observe: Observer;
   registry: Registry;
   budget: UnackedBudget;
-  holding: HeldMessages;
+  backpressure: AccountBackpressure;
   acknowledger: Acknowledger;
   publisher: Publisher;
   reader: Reader;
@@ -285,20 +285,20 @@ function createUplinkParts({
   rateStore,
 }: Omit<Common, 'registry'> & { rateStore: RateStore }): Pick<
   Parts,
-  'budget' | 'holding' | 'acknowledger' | 'publisher' | 'reader'
+  'budget' | 'backpressure' | 'acknowledger' | 'publisher' | 'reader'
 > {
   const { limits, log, now } = options;
-  const { clock, holds, presence } = ports;
+  const { clock, throttle, presence } = ports;
   const budget = createUnackedBudget(tuning.maxUnackedTotalBytes);
   const passOn = createPassOn({ ports, rateStore, limits, observe, now });
-  const holding = createHeldMessages({ holds, tuning, clock, now, budget, passOn });
-  const acknowledger = createAcknowledger({ ports, holding, observe, log, now });
+  const backpressure = createAccountBackpressure({ throttle, tuning, clock, now, budget, passOn });
+  const acknowledger = createAcknowledger({ ports, backpressure, observe, log, now });
   const logForeignTopic = createForeignTopicLog(log, now);
   const publisher = createPublisher({
     clock,
     budget,
     acknowledger,
-    holding,
+    backpressure,
     passOn,
     tuning,
     now,
@@ -316,11 +316,11 @@ function createUplinkParts({
     budget,
     large: createLargePackets({ limits, tuning, now }),
     rateGate: createRateGate({ rateStore, now }),
-    holding,
+    backpressure,
     intake: createIntake({ limits, publisher, rateStore }),
     wasRead: acknowledger.wasRead,
   });
-  return { budget, holding, acknowledger, publisher, reader };
+  return { budget, backpressure, acknowledger, publisher, reader };
 }
 
 /** What lets devices in, and sends them what is for them. */

@@ -9,7 +9,7 @@ import { Bucket, type Rate, type RateStore } from '../device/rates.ts';
 import { excerptOf, maxTopicLength } from '../device/uplink.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import type { AccountConnections, Connection, Device } from './connection.ts';
-import type { HeldMessage } from './publish.ts';
+import type { ParkedMessage } from './publish.ts';
 import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type Registry = ReturnType<typeof createRegistry>;
@@ -70,7 +70,7 @@ export function createRegistry(options: RegistryOptions) {
       devices: 0,
       connections: 0,
       bytes: 0,
-      heldBytes: 0,
+      parkedBytes: 0,
       waiting: new Set(),
       paused: new Set(),
       timer: null,
@@ -102,8 +102,8 @@ export function createRegistry(options: RegistryOptions) {
   }
 
   /** What ended connections left behind counts as their account's until it is stored or given up. */
-  function forgetUnused({ id, devices, connections, bytes, heldBytes }: AccountConnections): void {
-    if (devices + connections + bytes + heldBytes === 0) accounts.delete(id);
+  function forgetUnused({ id, devices, connections, bytes, parkedBytes }: AccountConnections): void {
+    if (devices + connections + bytes + parkedBytes === 0) accounts.delete(id);
   }
 
   return {
@@ -261,7 +261,7 @@ export function tellOfUnacknowledged(
 export function tellOfForeignTopic(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
   { identity, upPrefix }: Device,
-  { topic, payload }: HeldMessage,
+  { topic, payload }: ParkedMessage,
 ): void {
   const message = `A device publishes below ${upPrefix}, and nowhere else: its connection was closed.`;
   tell(

@@ -24,7 +24,7 @@ export type ConnectorSide = {
   shared: Shared;
   downlinks: Downlinks;
   ingest: Ingest;
-  holds: AccountThrottle;
+  throttle: AccountThrottle;
   presence: PresenceRecorder;
   observer: Observer;
   /** Devices have one rate, whichever transports they use. */
@@ -36,7 +36,7 @@ export function devicePorts({
   shared,
   downlinks,
   ingest,
-  holds,
+  throttle,
   presence,
 }: ConnectorSide): DevicePorts {
   return {
@@ -46,7 +46,7 @@ export function devicePorts({
     due: downlinks.due,
     delivered: downlinks.delivered,
     presence: presence.presence,
-    holds,
+    throttle,
     bus: shared.bus,
     onAccountDisabled: shared.disabled.onDisabled,
     clock: shared.clock,

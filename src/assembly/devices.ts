@@ -59,7 +59,7 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const downlinks = createDownlinks(shared);
   const runUuid = randomUUID();
   const listening = await startUptimeOf(shared);
-  const { ingest, holds, outbox } = await startIngestion(shared, downlinks, runUuid, listening);
+  const { ingest, throttle, outbox } = await startIngestion(shared, downlinks, runUuid, listening);
   const observer = observeConnector(shared.metrics.registry);
   const rateStore = startRatesOf(shared, ingest);
   const observeBridge = observeBridges(shared.metrics.registry);
@@ -69,7 +69,7 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const logins = startDeviceLogins(shared);
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
-    const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer, rateStore };
+    const side: ConnectorSide = { shared, downlinks, ingest, throttle, presence, observer, rateStore };
     if (settings.kind === 'mqtt') {
       connector = await startMqtt(side, settings.id, logins);
       await listening.add(settings.id, ingest.isStoring);
@@ -82,8 +82,8 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
       await listening.add(settings.id, () => bridge.isSubscribed() && ingest.isStoring());
     }
   }
-  startTicksOf(shared, { ingest, holds, connector, listening });
-  startHeartbeatOf(shared, { outbox, holds, listening });
+  startTicksOf(shared, { ingest, throttle, connector, listening });
+  startHeartbeatOf(shared, { outbox, throttle, listening });
   const { othersWait } = ingest;
   const isBridgeReady = () => bridges.every(({ isReady }) => isReady());
   return { connector, uplink, othersWait, isBridgeReady };
@@ -280,7 +280,7 @@ export function upgradesOf(
 
 type TicksSide = {
   ingest: Pick<Ingest, 'tick'>;
-  holds: AccountThrottle;
+  throttle: AccountThrottle;
   connector: Pick<Connector, 'isConnected'> | null;
   listening: Pick<ConnectorUptime, 'isHere' | 'isKnownAt'>;
 };
@@ -288,7 +288,7 @@ type TicksSide = {
 /** Evaluates timed conditions (a duration, a silence) when they are due: this process takes what is due of its own at once, of others a little later. */
 export function startTicksOf(
   shared: Shared,
-  { ingest, holds, connector, listening }: TicksSide,
+  { ingest, throttle, connector, listening }: TicksSide,
 ): void {
   const { config, db, clock, monotonicClock, log, metrics, releases } = shared;
   const intermittent = new Set(intermittentAmong(config.connectors));
@@ -302,7 +302,7 @@ export function startTicksOf(
       // Of several processes with that connector each may take it: the second one finds nothing due.
       ((intermittent.has(connectorId) || !isConnected) && listening.isHere(connectorId)),
     isHeardOf: ({ connectorId, dueTs }) => listening.isKnownAt(connectorId, dueTs),
-    isHeld: (accountId) => holds.waitMs(accountId) > 0,
+    isHeld: (accountId) => throttle.waitMs(accountId) > 0,
     log: log.child({ component: 'ingest' }),
     observe: observeTicks(metrics.registry),
   });
@@ -311,7 +311,7 @@ export function startTicksOf(
 
 type Watched = {
   outbox: Pick<Notifications, 'lastLookTs'>;
-  holds: Pick<AccountThrottle, 'waitMs'>;
+  throttle: Pick<AccountThrottle, 'waitMs'>;
   listening: Pick<ConnectorUptime, 'of'>;
 };
 
@@ -319,7 +319,7 @@ type Watched = {
 const lateMs = 60_000;
 
 /** Has a watcher elsewhere see that devices are heard, and that what is due is done; where one is configured. */
-export function startHeartbeatOf(shared: Shared, { outbox, holds, listening }: Watched): void {
+export function startHeartbeatOf(shared: Shared, { outbox, throttle, listening }: Watched): void {
   const { config, db, clock, log, releases } = shared;
   const { heartbeat } = config.notifications;
   if (heartbeat === null) return;
@@ -330,7 +330,7 @@ export function startHeartbeatOf(shared: Shared, { outbox, holds, listening }: W
       connectors: () =>
         config.connectors.every(({ id }) => listening.of(id)?.gaps.at(-1)?.toTs !== null),
       ticks: async () =>
-        (await listLateAccounts(db)).every((accountId) => holds.waitMs(accountId) > 0),
+        (await listLateAccounts(db)).every((accountId) => throttle.waitMs(accountId) > 0),
       alarms: () => areAlarmsOnTime(db, clock()),
       deliveries: () => clock() - (outbox.lastLookTs() ?? 0) < lateMs,
     },

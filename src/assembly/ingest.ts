@@ -41,7 +41,7 @@ const ingestConnections = 5;
 const ingestConnectMs = 5_000;
 
 /** What devices' messages come to, once for all connectors of the process. */
-export type Ingestion = { ingest: Ingest; holds: AccountThrottle; outbox: Notifications };
+export type Ingestion = { ingest: Ingest; throttle: AccountThrottle; outbox: Notifications };
 
 /** Starts what stores devices' messages, what tells people of them, and what counts them against quotas. */
 export async function startIngestion(
@@ -81,7 +81,7 @@ export async function startIngestion(
   memory.addCache(ingest.forget);
   shared.onClockMoved(ingest.forgetStamps);
   releases.add('ingest', (drainMs) => ingest.close(drainMs));
-  return { ingest, outbox, holds: await startHoldsOf(shared, rate, ingest) };
+  return { ingest, outbox, throttle: await startThrottleOf(shared, rate, ingest) };
 }
 
 /** Messages that wait for so long while nothing is committed, ms: devices are disconnected then (`mqtt.storeTimeoutMs`). */
@@ -184,7 +184,7 @@ export function eventsLeftOf(quota: EventQuotaOptions): (accountId: number) => n
 }
 
 /** What connectors ask whether an account's devices have to wait. */
-export async function startHoldsOf(
+export async function startThrottleOf(
   { db, config, log, releases, limitsOf, clock }: Shared,
   rate: EventRate,
   ingest: Pick<Ingest, 'ingest'>,

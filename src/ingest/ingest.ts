@@ -16,8 +16,8 @@ import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
  *    1. take            read.ts                 reads whole packets, where its device may go on
  *    2. takePackets     read.ts                 takes PUBLISHes out of them, plain ones first (acceptLeading, publish.ts),
  *                                              others by accept; aedes gets the other packets, checked
- *       hold            publish.ts              remembers whom to acknowledge (inflight.ts); an account beyond a quota
- *                                              waits here, unparsed (HeldMessages); others pass on (passOn)
+ *       track           publish.ts              remembers whom to acknowledge (inflight.ts); an account beyond a quota
+ *                                              waits here, unparsed (AccountBackpressure); others pass on (passOn)
  *    3. parseUplink     ../device/uplink.ts     makes measurements, events … of the payload, or rejections
  *   src/ingest
  *    4. ingest          ingest.ts               queues it behind the messages of its device

@@ -27,8 +27,8 @@ async function sendAndWait(
   waits: { ms: number },
 ): Promise<{ world: World; raw: RawClient; clock: ReturnType<typeof manualClock> }> {
   const clock = manualClock();
-  const holds = { waitMs: () => waits.ms, waits: () => {} };
-  const started = (world = await startWorld({ now: clock.now, ports: { holds } }));
+  const throttle = { waitMs: () => waits.ms, waits: () => {} };
+  const started = (world = await startWorld({ now: clock.now, ports: { throttle } }));
   started.store.isHolding = waits.ms === 0;
   const raw = await enter(started, {
     protocolVersion: over === 'MQTT 5' ? 5 : 4,

@@ -212,9 +212,9 @@ describe('what earlier connections of an account have left', () => {
       storeTimeoutMs: 1_000_000,
       reconnectsBurst: 1_000,
     };
-    const holds = { waitMs: () => waitMs, waits: () => void (told += 1) };
+    const throttle = { waitMs: () => waitMs, waits: () => void (told += 1) };
     const tuning = { maxUnackedTotalBytes: maxBytes, messageOverheadBytes: 2_000 };
-    world = await startWorld({ now: clock.now, limits, tuning, ports: { holds } });
+    world = await startWorld({ now: clock.now, limits, tuning, ports: { throttle } });
     world.store.isHolding = true;
     return world;
   }

@@ -221,8 +221,8 @@ describe('the rates', () => {
 
   test('refuse who has waited for ten seconds and would have to wait on', async () => {
     const clock = manualClock();
-    const holds = { waitMs: () => 5_000, waits() {} };
-    world = await startHttpWorld({ ports: { holds }, now: clock.now });
+    const throttle = { waitMs: () => 5_000, waits() {} };
+    world = await startHttpWorld({ ports: { throttle }, now: clock.now });
     const answer = world.post('measurements', measured);
     await until(() => world.connector.snapshot().waiting === 1);
     clock.monotonicMs += 10_000;
@@ -232,12 +232,12 @@ describe('the rates', () => {
 
   test('an account whose storage is full is told to come in an hour', async () => {
     const waited: string[] = [];
-    const holds = {
+    const throttle = {
       waitMs: () => 1_000,
       isFull: () => true,
       waits: (_device: unknown, topic: string) => void waited.push(topic),
     };
-    world = await startHttpWorld({ ports: { holds } });
+    world = await startHttpWorld({ ports: { throttle } });
     const answer = await world.post('measurements', measured);
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '3600']);
     expect(waited).toEqual([world.pathOf('measurements').slice(1)]);

@@ -14,11 +14,11 @@ beforeEach(() => {
 afterEach(() => world.close());
 
 const start = async ({ ports, ...options }: WorldOptions = {}) => {
-  const holds = {
+  const throttle = {
     waitMs: (accountId: number) => waits.get(accountId) ?? 0,
     waits: ({ deviceId }: { deviceId: number }) => void told.push(deviceId),
   };
-  world = await startWorld({ ...options, ports: { holds, ...ports } });
+  world = await startWorld({ ...options, ports: { throttle, ...ports } });
 };
 
 type Owner = World['device'];
@@ -126,7 +126,7 @@ describe('devices of an account that brings too much', () => {
   });
 
   test('are not read once too much of theirs waits; others are', async () => {
-    await start({ tuning: { maxHeldBytes: 20_000, messageOverheadBytes: 1_000 } });
+    await start({ tuning: { maxParkedBytes: 20_000, messageOverheadBytes: 1_000 } });
     waits.set(1, 1_000_000);
     const other = stranger(2);
     const [raw, others] = [await enterAs(world.device), await enterAs(other)];
@@ -148,7 +148,7 @@ describe('devices of an account that brings too much', () => {
   });
 
   test('are not read either when too much of all of them waits', async () => {
-    await start({ tuning: { maxHeldTotalBytes: 10_000, messageOverheadBytes: 5_000 } });
+    await start({ tuning: { maxParkedTotalBytes: 10_000, messageOverheadBytes: 5_000 } });
     const [first, second, third] = [world.device, stranger(2, 2), stranger(3, 3)];
     const raws = await Promise.all([first, second, third].map((device) => enterAs(device)));
     const [a, b, c] = raws as [RawClient, RawClient, RawClient];
