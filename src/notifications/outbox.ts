@@ -151,14 +151,14 @@ export async function claimDue(
                                        account_id) as nth_of_lane
           from hosted h
          where host is null or nth_of_host <= $9
-      ), delivery as (
+      ), turn as (
         select o.*
           from ordered o
           join unnest($5::text[], $6::integer[]) as p (lane, free) on p.lane = o.lane
          where o.nth_of_lane <= p.free
       ), locked as (
         select c.id, t.notification_id, t.lane, t.host
-          from delivery t join contact c on c.id = t.contact_id
+          from turn t join contact c on c.id = t.contact_id
          where ${isOver('c.busy_until')}
            for no key update of c skip locked
       ), contact_taken as (
@@ -170,7 +170,7 @@ export async function claimDue(
       ), direct_taken as (
         insert into recipient_turn as t (account_id, kind, recipient, busy_until, served_at)
         select account_id, kind, recipient, ms_to_timestamp($1 + $4), ms_to_timestamp($1)
-          from delivery where contact_id is null
+          from turn where contact_id is null
          order by account_id, kind, recipient
         on conflict (account_id, kind, recipient) do update
           set busy_until = excluded.busy_until, served_at = excluded.served_at
@@ -187,7 +187,7 @@ export async function claimDue(
                d.gathers_until, '{}',
                true, false
           from direct_taken d
-          join delivery t on t.contact_id is null and t.account_id = d.account_id and t.kind = d.kind
+          join turn t on t.contact_id is null and t.account_id = d.account_id and t.kind = d.kind
                      and t.recipient = d.recipient
       ), begun as (
         update notification n
