@@ -99,7 +99,7 @@ export function createUnackedBudget(maxBytes: number) {
 }
 
 /** Whoever acknowledges messages, in their order. */
-type Told = {
+type AckListener = {
   stored(unacked: Unacked): void;
   failed(unacked: Unacked, error: unknown): void;
 };
@@ -117,11 +117,11 @@ export class Unacked implements UnackedPublish, Delivery {
   readonly messageId: number;
   readonly bytes: number;
   sinceMs: number;
-  readonly #acknowledger: Told;
+  readonly #acknowledger: AckListener;
   readonly #budget: Pick<UnackedBudget, 'release'>;
 
   constructor(
-    acknowledger: Told,
+    acknowledger: AckListener,
     budget: Pick<UnackedBudget, 'reserve' | 'release'>,
     connection: Connection,
     message: Omit<UnackedPublish, 'isStored'>,

@@ -23,7 +23,7 @@ import {
   type LoadedDevice,
   type Opened,
   reportName,
-  type Telling,
+  type AlarmNotifier,
 } from './store.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
@@ -41,7 +41,7 @@ export function createDecideAlarms(deps: DecideDeps) {
     const { asks } = at;
     const drafted = readSignals(signals, loaded, stored, at);
     const opened = await giveIds(tx, drafted, deps);
-    const told = asks.length > 0 ? await deps.tell(tx, toAsks(asks)) : [];
+    const told = asks.length > 0 ? await deps.notify(tx, toAsks(asks)) : [];
     const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
     settle(asks, told, verdicts, at);
     await saveDrafts(tx, drafted, deps);
@@ -230,7 +230,7 @@ export async function wakeAlarms(tx: Sql, accountId: number, nowTs: WallMs): Pro
   );
 }
 
-export type RunAlarmsDeps = Telling & {
+export type RunAlarmsDeps = AlarmNotifier & {
   db: Database;
   rules: RuleOptions;
   /** The newest time of each of these senses that has measured something; ms. */
@@ -288,7 +288,7 @@ async function lookAtDevices(
         lookAtOne(draft, one, { deps, nowTs, newest, repeats, looks });
   }
   const all = [...toAsks(asks), ...repeats];
-  const told = all.length > 0 ? await deps.tell(tx, all) : [];
+  const told = all.length > 0 ? await deps.notify(tx, all) : [];
   settle(asks, told.slice(0, asks.length), [], { options: deps.rules, nowTs });
   await saveDrafts(tx, drafted, deps);
   await saveLooks(tx, looks);

@@ -147,7 +147,7 @@ export type PlannedAsk = {
 };
 
 /** What an event says of who was told: known already, or once an ask is answered. */
-export type TellingVerdict = {
+export type NotifyVerdict = {
   event: SenseEvent;
   /** Null: what became of `ask` says so. */
   because: NotNotified | null;
@@ -171,7 +171,7 @@ export type DeviceDraft = {
   open: Map<string, AlarmDraft>;
   closed: AlarmDraft[];
   asks: PlannedAsk[];
-  verdicts: TellingVerdict[];
+  verdicts: NotifyVerdict[];
   /** The snoozes of the profile that ended are gone. */
   isProfileOver: boolean;
   options: RuleOptions;
@@ -410,7 +410,7 @@ export function whyNobody(device: DeviceDraft, alarm: Alarm, isFresh: boolean): 
   return quietUntil(device, alarm.of) === null ? null : 'snoozed';
 }
 
-/** Told by the next fresh measurement, or by the timer. Where it looks already, that stays. */
+/** NotifyResult by the next fresh measurement, or by the timer. Where it looks already, that stays. */
 function waitForFresh({ options, nowTs }: DeviceDraft, alarm: Alarm, { event }: FiredAlarm): void {
   alarm.waitsForFresh = true;
   alarm.nextTs ??= nowTs + options.ringMaxAgeMs;
@@ -443,13 +443,13 @@ function refuse({ verdicts }: DeviceDraft, event: SenseEvent, because: NotNotifi
 }
 
 /** How many messages an ask made, for now and for later; both 0: why none. */
-export type Told = { queued: number; planned: number; notNotified: NotNotified | null };
+export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
 
 /** Writes what became of asks into their alarms, and into the events of the firings. `told`: in their order. */
 export function settle(
   asks: readonly PlannedAsk[],
-  told: readonly Told[],
-  verdicts: readonly TellingVerdict[],
+  told: readonly NotifyResult[],
+  verdicts: readonly NotifyVerdict[],
   at: { nowTs: WallMs; options: RuleOptions },
 ): void {
   for (const [place, asked] of asks.entries()) settleAlarm(asked, answerOf(told[place]), at);
@@ -488,7 +488,7 @@ function settleAlarm(
 
 type Answer = { isTold: boolean; why: NotNotified };
 
-function answerOf(told: Told | undefined): Answer {
+function answerOf(told: NotifyResult | undefined): Answer {
   const { queued = 0, planned = 0, notNotified = null } = told ?? {};
   return { isTold: queued + planned > 0, why: notNotified ?? 'no-recipient' };
 }

@@ -11,7 +11,7 @@ import {
   type Opened,
   reserveIds,
   saveAlarms,
-  type Telling,
+  type AlarmNotifier,
 } from './store.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
@@ -31,7 +31,7 @@ const alarmsOf = ({ draft }: Pick<Drafted, 'draft'>): AlarmDraft[] => [
 export async function saveDrafts(
   tx: Sql,
   drafted: ReadonlyMap<number, Drafted>,
-  deps: Telling & Partial<Pick<DecideDeps, 'mayTellFirings'>>,
+  deps: AlarmNotifier & Partial<Pick<DecideDeps, 'mayTellFirings'>>,
 ): Promise<void> {
   const all = [...drafted.values()];
   await endSnoozes(tx, drafted);
@@ -114,7 +114,7 @@ function changedOf(
 const goesOn = (change: AlarmChangeKind) => change === 'fired' || change === 'ending';
 
 /** What was planned of those that closed is dropped, and who is to hear that they are over is told. */
-async function finishClosed(tx: Sql, drafts: readonly AlarmDraft[], deps: Telling): Promise<void> {
+async function finishClosed(tx: Sql, drafts: readonly AlarmDraft[], deps: AlarmNotifier): Promise<void> {
   const closed = drafts.flatMap(({ alarm }): ClosedAlarm[] => {
     const { alarmId, closedBy, closedTs, announcement, movedTo } = alarm;
     if (closedBy === null || closedTs === null || announcement === 0) return [];
@@ -125,7 +125,7 @@ async function finishClosed(tx: Sql, drafts: readonly AlarmDraft[], deps: Tellin
     tx,
     closed.map(({ alarmId }) => alarmId),
   );
-  await deps.tellOver(tx, closed);
+  await deps.notifyResolved(tx, closed);
 }
 
 /** An alarm as a message that goes out about it speaks of it. */
@@ -168,7 +168,7 @@ export async function lockAlarms(tx: Sql, alarmIds: readonly number[]): Promise<
 }
 
 /** A message of this announcement reached somebody. */
-export async function noteTold(
+export async function noteNotified(
   tx: Sql,
   alarmId: number,
   { announcement, nowTs }: { announcement: number; nowTs: WallMs },

@@ -21,7 +21,7 @@ import {
   quietNow,
   type RuleOptions,
   type Snooze,
-  type Told,
+  type NotifyResult,
 } from './rules.ts';
 import type { Clock } from '../lib/clock-readings.ts';
 
@@ -333,10 +333,10 @@ export type ClosedAlarm = {
 };
 
 /** What alarms ask of notifications, within their transaction. */
-export type Telling = {
-  tell: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
+export type AlarmNotifier = {
+  notify: (tx: Sql, asks: readonly Ask[]) => Promise<NotifyResult[]>;
   dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
-  tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
+  notifyResolved: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
 };
 
 /** Puts off what is planned for devices until their mute ends (ms). */
@@ -346,7 +346,7 @@ export type PutOffPlanned = (
   untilTs: number,
 ) => Promise<void>;
 
-export type DecideDeps = Telling & {
+export type DecideDeps = AlarmNotifier & {
   rules: RuleOptions;
   clock: Clock;
   /** How many more events of the account may be recorded now. */

@@ -8,8 +8,8 @@ import {
 } from '../alarms/decide.ts';
 import { type AlarmRouteDeps, alarmRoutes } from '../alarms/routes.ts';
 import { walkChangedAlarms } from '../alarms/rows.ts';
-import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/save-drafts.ts';
-import { type ClosedAlarm, type DecideDeps, forgetAlarms, type Telling } from '../alarms/store.ts';
+import { listAlarmsNow, lockAlarms, noteNotified, takeBack } from '../alarms/save-drafts.ts';
+import { type ClosedAlarm, type DecideDeps, forgetAlarms, type AlarmNotifier } from '../alarms/store.ts';
 import type { Config } from '../config/config.ts';
 import {
   type LinkPurpose,
@@ -30,7 +30,7 @@ import { network } from '../lib/address.ts';
 import { findNewest } from '../measurements/store.ts';
 import { observeOutbox } from '../metrics/observe.ts';
 import { enqueueDirect } from '../notifications/enqueue-direct.ts';
-import { tellOver } from '../notifications/enqueue.ts';
+import { notifyResolved } from '../notifications/enqueue.ts';
 import {
   type ContactOptions,
   type Notifications,
@@ -196,7 +196,7 @@ export function listContactRoutes(shared: Shared): Route[] {
 }
 
 /** For a process without devices: nothing fires there, alarms only close. */
-const noFirings: Telling['tell'] = async () => {
+const noFirings: AlarmNotifier['tell'] = async () => {
   throw new Error('Nobody is told of firings in this process.');
 };
 
@@ -210,7 +210,7 @@ export function alarmPortOf({ bus }: Pick<Shared, 'bus'>): AlarmPort {
   return {
     listAlarmsNow,
     lockAlarms,
-    noteTold,
+    noteNotified,
     takeBack,
     onChanged: (accountId) => bus.publish('events', { accountIds: [accountId], deviceIds: [] }),
   };
@@ -229,11 +229,11 @@ export function startAlarms(
   { outbox, eventsLeft }: { outbox: Notifications; eventsLeft: DecideDeps['eventsLeft'] },
 ) {
   const { db, bus, clock, log, releases } = shared;
-  const { tell, dropPlanned, tellOver } = outbox;
-  const telling = { tell, dropPlanned, tellOver };
+  const { notify, dropPlanned, notifyResolved } = outbox;
+  const notifier = { notify, dropPlanned, notifyResolved };
   const alarmsLog = log.child({ component: 'alarms' });
   const timer = startAlarmTimer({
-    ...telling,
+    ...notifier,
     db,
     clock,
     rules: rulesOf(shared),
@@ -248,7 +248,7 @@ export function startAlarms(
   });
   releases.add('timer of alarms', () => timer.close());
   return createDecideAlarms({
-    ...telling,
+    ...notifier,
     rules: rulesOf(shared),
     clock: shared.clock,
     eventsLeft,
@@ -259,15 +259,15 @@ export function startAlarms(
 /** What routes change of alarms, and of devices that have some. */
 export function createAlarmsOfRoutes(shared: Shared) {
   const { limitsOf: quotasOf, clock } = shared;
-  const telling = {
-    tell: noFirings,
+  const notifier = {
+    notify: noFirings,
     dropPlanned,
     putOffPlanned,
-    tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) =>
-      tellOver(tx, closed, { quotasOf, nowTs: clock() }),
+    notifyResolved: (tx: Sql, closed: readonly ClosedAlarm[]) =>
+      notifyResolved(tx, closed, { quotasOf, nowTs: clock() }),
   };
   const decideAlarms = createDecideAlarms({
-    ...telling,
+    ...notifier,
     rules: rulesOf(shared),
     clock: shared.clock,
     // No route opens one.
@@ -279,8 +279,8 @@ export function createAlarmsOfRoutes(shared: Shared) {
   };
   const { db, bus } = shared;
   const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
-    alarmRoutes({ db, bus, telling, getDeviceId, findNewest, listDeliveries });
-  const acting = { db, bus, telling };
+    alarmRoutes({ db, bus, notifier, getDeviceId, findNewest, listDeliveries });
+  const acting = { db, bus, notifier };
   return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms, acting };
 }
 

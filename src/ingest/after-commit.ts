@@ -16,7 +16,7 @@ export type IngestObserver = {
   rejected(reason: string, count: number): void;
 };
 
-export type TellDeps = {
+export type AfterCommitDeps = {
   bus: Bus;
   log: Log;
   /** The time of day, ms. */
@@ -32,7 +32,7 @@ export type TellDeps = {
  * What follows a commit and is no row: the messages are acknowledged, devices are sent what is for them, and
  * streams hear of new events. It is stored whatever comes of this: what goes wrong here is logged only.
  */
-export function tellStored(plan: Plan, written: Written, deps: TellDeps): void {
+export function afterCommit(plan: Plan, written: Written, deps: AfterCommitDeps): void {
   const { recorded } = written;
   try {
     if (plan.rows.outcomes.size > 0) noteOutcomes(plan.rows, written);
@@ -57,7 +57,7 @@ function acknowledge({ rows, fragments, orphaned }: Plan): void {
     message.fail(new DomainError('device-gone', 'The device was removed.'));
 }
 
-function perform(rows: Changes, { bus, log, handOver, observe, clock }: TellDeps): void {
+function perform(rows: Changes, { bus, log, handOver, observe, clock }: AfterCommitDeps): void {
   observe?.stored(rows.measurements.length);
   for (const { reason, more } of rows.rejections) observe?.rejected(reason, more ?? 1);
   const logHandOver = (err: unknown) =>
@@ -79,7 +79,7 @@ const timeOf = ({ echo }: TimeRequest, ts: number): Downlink => ({
 });
 
 /** Streams are to look: events were recorded, or alarms may have changed. */
-function publishEvents(recorded: NewEvent[], signals: Changes['signals'], { bus }: TellDeps): void {
+function publishEvents(recorded: NewEvent[], signals: Changes['signals'], { bus }: AfterCommitDeps): void {
   const concerned = [...recorded, ...signals.map(({ device }) => device)];
   const accountIds = [...new Set(concerned.map(({ accountId }) => accountId))];
   const deviceIds = [...new Set(concerned.map(({ deviceId }) => deviceId))];

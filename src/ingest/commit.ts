@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import type { Measurement } from '../contract/values.ts';
 import type { Committing, Database, Transaction } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import { type TellDeps, tellStored } from './after-commit.ts';
+import { type AfterCommitDeps, afterCommit } from './after-commit.ts';
 import type { ContextCache, ContextLoader } from './device-state.ts';
 import { type EventQuotaFilter, noneLeftOut } from './event-quota.ts';
 import { type Plan, planBatch, postponeUnread } from './plan.ts';
@@ -17,7 +17,7 @@ import {
 import { aheadMs } from './rules/watermark.ts';
 import { StaleDeviceState, write, type Writers, type Written } from './write.ts';
 
-export type CommitDeps = TellDeps & {
+export type CommitDeps = AfterCommitDeps & {
   db: Database;
   writers: Writers;
   loadDeviceStates: ContextLoader;
@@ -125,7 +125,7 @@ export async function commitBatch(
   }
   if (!plan) return;
   deps.eventQuota?.committed(plan.deviceBatches, written, leftOut);
-  tellStored(plan, written, deps);
+  afterCommit(plan, written, deps);
 }
 
 /**

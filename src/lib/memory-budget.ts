@@ -146,7 +146,7 @@ export class MemoryBudget {
   }
 }
 
-type Told = { resized: (more: number) => void; left: (place: Waiting) => void };
+type PlaceListener = { resized: (more: number) => void; left: (place: Waiting) => void };
 
 const inAlready = Promise.resolve();
 
@@ -154,11 +154,11 @@ class Waiting implements Reservation {
   bytes: number;
   isIn = true;
   entered: Promise<void> = inAlready;
-  readonly #told: Told;
+  readonly #told: PlaceListener;
   #resolve: () => void = () => {};
   #hasLeft = false;
 
-  constructor(bytes: number, told: Told) {
+  constructor(bytes: number, told: PlaceListener) {
     this.bytes = bytes;
     this.#told = told;
   }

@@ -332,7 +332,7 @@ export type Ask = Announced & {
 /** What became of an ask. `queued`: messages for now; `planned`: by `afterMs`. Both 0: why nobody is told. */
 export type Told = { queued: number; planned: number; notNotified: NotNotified | null };
 
-export type TellOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
+export type NotifyOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
   /** The channels of this process; those of others are read from the database. */
   ownChannels: readonly MessageChannel[];
 };
@@ -341,7 +341,7 @@ export type TellOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
  * Queues what people are to be told within the caller's transaction, and answers for each ask, in their order,
  * how many messages that makes, or why it makes none.
  */
-export async function tell(tx: Sql, asks: readonly Ask[], options: TellOptions): Promise<Told[]> {
+export async function notify(tx: Sql, asks: readonly Ask[], options: NotifyOptions): Promise<Told[]> {
   if (asks.length === 0) return [];
   const { ownChannels, ...rest } = options;
   const configured = await findConfigured(tx, ownChannels, options.nowTs);
@@ -395,7 +395,7 @@ export type ClosedAlarm = {
 };
 
 /** A contact that was told of an alarm, and what it was told. */
-type ToldContact = {
+type NotifiedContact = {
   alarmId: number;
   announcement: number;
   contactId: number;
@@ -413,15 +413,15 @@ type ToldContact = {
  * Queues the message that an alarm is over for contacts with `whenOver` that were told of it, as far as the
  * day's limits go. What a person, another profile or a configuration closed is told to webhooks only.
  */
-export async function tellOver(
+export async function notifyResolved(
   tx: Sql,
   closed: readonly ClosedAlarm[],
   { quotasOf, nowTs }: { quotasOf: QuotasOf; nowTs: WallMs },
 ): Promise<void> {
   if (closed.length === 0) return;
-  const contacts = await listToldContacts(tx, closed);
+  const contacts = await listNotifiedContacts(tx, closed);
   if (contacts.length === 0) return;
-  const countedIn = ({ accountId, kind: channel, address: recipient }: ToldContact) => ({
+  const countedIn = ({ accountId, kind: channel, address: recipient }: NotifiedContact) => ({
     accountId,
     channel,
     recipient,
@@ -429,7 +429,7 @@ export async function tellOver(
   const counts = await lockCountsOf(tx, contacts.map(countedIn), { quotasOf, nowTs });
   const byId = new Map(closed.map((one) => [one.alarmId, one]));
   const bodies = new Map<string, string>();
-  const bodyFor = ({ language, timeZone }: ToldContact, { closedTs }: ClosedAlarm): string => {
+  const bodyFor = ({ language, timeZone }: NotifiedContact, { closedTs }: ClosedAlarm): string => {
     const key = `${closedTs} ${language} ${timeZone}`;
     const body = bodies.get(key) ?? resolvedBody(closedTs, { language, timeZone, nowTs });
     bodies.set(key, body);
@@ -445,13 +445,13 @@ export async function tellOver(
 
 function resolvedBody(
   closedTs: number,
-  { language, timeZone, nowTs }: Pick<ToldContact, 'language' | 'timeZone'> & { nowTs: WallMs },
+  { language, timeZone, nowTs }: Pick<NotifiedContact, 'language' | 'timeZone'> & { nowTs: WallMs },
 ): string {
   const words = wordsOf(language);
   return words.overSince(describeTime(closedTs, nowTs, timeZone, words));
 }
 
-function messageOf(contact: ToldContact, closed: ClosedAlarm, body: string): NewDirect {
+function messageOf(contact: NotifiedContact, closed: ClosedAlarm, body: string): NewDirect {
   const { accountId, kind, contactId, address, title, language, data } = contact;
   const words = wordsOf(language);
   return {
@@ -472,8 +472,8 @@ function messageOf(contact: ToldContact, closed: ClosedAlarm, body: string): New
 }
 
 /** Each once, with the first that it was told. */
-async function listToldContacts(tx: Sql, closed: readonly ClosedAlarm[]): Promise<ToldContact[]> {
-  const { rows } = await tx.query<ToldContact>({
+async function listNotifiedContacts(tx: Sql, closed: readonly ClosedAlarm[]): Promise<NotifiedContact[]> {
+  const { rows } = await tx.query<NotifiedContact>({
     name: 'outbox-list-told-contacts',
     text: `
       select distinct on (n.alarm_id, c.id) n.alarm_id as "alarmId", n.announcement,

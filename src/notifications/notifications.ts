@@ -20,8 +20,8 @@ import {
   type Ask,
   type ClosedAlarm,
   enqueueNotifications,
-  tell,
-  tellOver,
+  notify,
+  notifyResolved,
   type Told,
 } from './enqueue.ts';
 import { createUndeliveredLog, type NotificationLog } from './log.ts';
@@ -34,7 +34,7 @@ import {
   forgetProcess,
   type MessageChannel,
   type NumberRule,
-  tellChannels,
+  announceChannels,
 } from './recipients.ts';
 import { forgetCounts, forgetOutcomes } from './routes.ts';
 import type { MessageQuotas, NotificationSettings } from './settings.ts';
@@ -44,11 +44,11 @@ export type Notifications = {
   /** Writes messages within the transaction of their event. */
   enqueue: (tx: Sql, notifications: Iterable<NewNotification>) => Promise<void>;
   /** Queues what people are told of alarms and notices within the caller's transaction. */
-  tell: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
+  notify: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
   /** Drops what is planned for alarms that were acknowledged, snoozed or closed. */
   dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
   /** Tells that alarms are over, whoever is to hear of it. */
-  tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
+  notifyResolved: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
   /** When this process last looked for messages that are due, ms; null: not yet. */
   lastLookTs: () => number | null;
   /** Lets deliveries under way end; what is not delivered stays in the database. */
@@ -148,10 +148,10 @@ export async function startNotifications(options: NotificationsOptions): Promise
   return {
     enqueue: (tx, notifications) =>
       enqueueNotifications(tx, notifications, { ...rules, nowTs: clock() }),
-    tell: (tx, asks) => tell(tx, asks, { ...rules, ownChannels, nowTs: clock() }),
+    notify: (tx, asks) => notify(tx, asks, { ...rules, ownChannels, nowTs: clock() }),
     lastLookTs: delivering.lastLookTs,
     dropPlanned,
-    tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf, nowTs: clock() }),
+    notifyResolved: (tx, closed) => notifyResolved(tx, closed, { quotasOf, nowTs: clock() }),
     close: async () => {
       clearInterval(timer);
       await Promise.all([worker.close(), delivering.close()]);
@@ -261,8 +261,8 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     );
   const process = randomUUID();
   const channels = [...deps.channels, ...(email ? ['email'] : []), 'webhook'];
-  const tell = () => tellChannels(db, process, { channels, nowTs: clock() });
-  await tell();
+  const notify = () => announceChannels(db, process, { channels, nowTs: clock() });
+  await notify();
   const turns = startDispatcher({
     db,
     clock,
@@ -285,7 +285,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     lastLookTs: turns.lastLookTs,
     async tend() {
       undelivered.flush();
-      await tell();
+      await notify();
       const nowTs = believedTs();
       // In doubt nothing has waited too long; what is for a contact that is gone is given up all the same.
       await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowTs: clock() });

@@ -259,7 +259,7 @@ export async function endAnnouncement(
   );
   const [{ waiting, told, all } = { waiting: 0, told: 0, all: 0 }] = rows;
   const of = { announcement, nowTs };
-  if (told > 0) await alarms.noteTold(tx, alarmId, of);
+  if (told > 0) await alarms.noteNotified(tx, alarmId, of);
   else if (waiting === 0 && all > 0) await alarms.takeBack(tx, alarmId, of);
 }
 

@@ -164,7 +164,7 @@ export type AlarmPort = {
   /** Nobody else settles messages of these alarms, nor changes them, until the transaction ends. */
   lockAlarms: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
   /** A message of this announcement reached somebody; told again it changes nothing. */
-  noteTold: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
+  noteNotified: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
   /** None of the messages of this announcement did, and none is left. */
   takeBack: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
   /** Alarms of this account may have changed, and that is committed. */
@@ -194,7 +194,7 @@ export function createNumberRule(prefixes: readonly string[]): NumberRule {
 }
 
 /** Says for some minutes that a process with these channels delivers; of those that are long gone nothing is kept. */
-export async function tellChannels(
+export async function announceChannels(
   sql: Sql,
   process: string,
   { channels, nowTs }: { channels: string[]; nowTs: WallMs },

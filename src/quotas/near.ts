@@ -127,7 +127,7 @@ export type QuotaWatchOptions = {
   retention: CountRetention;
   clock: Clock;
   /** Tells an account, within the transaction that writes down that it was told. */
-  tell: (tx: Sql, accountId: number, near: NearQuota[], nowTs: WallMs) => Promise<void>;
+  notify: (tx: Sql, accountId: number, near: NearQuota[], nowTs: WallMs) => Promise<void>;
   /** Told after each look. */
   onLook: (counts: NearCounts) => void;
   onError: (error: unknown) => void;
@@ -195,7 +195,7 @@ const kindOf = ({ used, limit }: NearQuota) =>
   levelOf(used, limit) === 'used-up' ? ('quota-used-up' as const) : ('quota-near' as const);
 
 async function tellOnce(
-  { db, tell }: QuotaWatchOptions,
+  { db, notify }: QuotaWatchOptions,
   accountId: number,
   near: NearQuota[],
   nowTs: WallMs,
@@ -212,7 +212,7 @@ async function tellOnce(
       return { ...by, kind: kindOf(one), details: { quota, used, limit } };
     });
     await insertEntries(tx, accountId, entries);
-    await tell(tx, accountId, untold, nowTs);
+    await notify(tx, accountId, untold, nowTs);
   });
 }
 

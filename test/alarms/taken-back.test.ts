@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startHookReceiver } from '../support/hook-receiver.ts';
 import * as given from '../notifications/fixtures.ts';
-import { firedOf, minuteMs, useAlarms } from './telling-world.ts';
+import { firedOf, minuteMs, useAlarms } from './notify-world.ts';
 
 const { world, closing, start, decide, runTimer, addContact, findAlarm, usedBy, db } = useAlarms();
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { wakeAlarms } from '../../src/alarms/decide.ts';
 import * as given from '../notifications/fixtures.ts';
 import { startHookReceiver } from '../support/hook-receiver.ts';
-import { firedOf, minuteMs, useAlarms } from './telling-world.ts';
+import { firedOf, minuteMs, useAlarms } from './notify-world.ts';
 
 const { world, closing, start, decide, runTimer, addContact, findAlarm, db } = useAlarms();
 

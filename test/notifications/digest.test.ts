@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import * as given from './fixtures.ts';
-import { firedOf, minuteMs, useAlarms } from '../alarms/telling-world.ts';
+import { firedOf, minuteMs, useAlarms } from '../alarms/notify-world.ts';
 import { startHookReceiver } from '../support/hook-receiver.ts';
 import { startMailServer } from '../support/smtp.ts';
 

@@ -58,7 +58,7 @@ function watch(clock: () => number = Date.now) {
     quotas,
     retention: { eventsDays: 365, measurementsDays: 90 },
     clock,
-    tell: async (_, accountId, near) => {
+    notify: async (_, accountId, near) => {
       told.push({ accountId, near: near.map(({ quota, used }) => [quota, used]) });
     },
     onLook: (now) => (counts = now),

@@ -3,7 +3,7 @@ import { dropPlanned, putOffPlanned } from '../../src/notifications/outbox.ts';
 import * as given from '../notifications/fixtures.ts';
 import { startHookReceiver, type HookReply } from '../support/hook-receiver.ts';
 import { startMailServer } from '../support/smtp.ts';
-import { endedOf, firedOf, minuteMs, useAlarms } from './telling-world.ts';
+import { endedOf, firedOf, minuteMs, useAlarms } from './notify-world.ts';
 
 const { world, closing, start, decide, addContact, findAlarm, usedBy, db } = useAlarms();
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Actions } from '../../src/contract/actions.ts';
-import { type Ask, tell, type TellOptions, type Told } from '../../src/notifications/enqueue.ts';
+import { type Ask, notify, type NotifyOptions, type Told } from '../../src/notifications/enqueue.ts';
 import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { event, givenDevice, outcomesOf, quotas, silent, type Owner } from './fixtures.ts';
@@ -13,7 +13,7 @@ beforeAll(async () => {
 afterAll(() => database.drop());
 
 const dayMs = 86_400_000;
-const options: TellOptions = {
+const options: NotifyOptions = {
   quotasOf: () => quotas,
   isAllowedNumber: (number) => !number.startsWith('+1900'),
   isSmsForAll: false,
@@ -36,8 +36,8 @@ const push = { cloud: { sendPush: true } };
 const smsTo = (...phoneNumber: string[]) => ({ sms: { text: 'Come home', phoneNumber } });
 const told = (queued: number, planned = 0): Told => ({ queued, planned, notNotified: null });
 const nobody = (notNotified: Told['notNotified']): Told => ({ queued: 0, planned: 0, notNotified });
-const tellAll = (asks: Ask[], own: Partial<TellOptions> = {}) =>
-  database.db.transaction((tx) => tell(tx, asks, { ...options, ...own }));
+const tellAll = (asks: Ask[], own: Partial<NotifyOptions> = {}) =>
+  database.db.transaction((tx) => notify(tx, asks, { ...options, ...own }));
 
 async function addContact(owner: Owner, address: string, afterMs = 0, labels: string[] = []) {
   await database.db.query(

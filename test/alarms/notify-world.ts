@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll } from 'vitest';
 import { createDecideAlarms, listDueDevices, runDue } from '../../src/alarms/decide.ts';
-import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../../src/alarms/save-drafts.ts';
+import { listAlarmsNow, lockAlarms, noteNotified, takeBack } from '../../src/alarms/save-drafts.ts';
 import { Actions } from '../../src/contract/actions.ts';
 import type { AlarmSignal } from '../../src/contract/alarm.ts';
 import type { SenseEvent } from '../../src/contract/event.ts';
@@ -62,7 +62,7 @@ export function useAlarms() {
       quotasOf: () => world.quotas,
       isSmsForAll: false,
       contacts: { ...given.contacts, email: world.email },
-      alarms: { listAlarmsNow, lockAlarms, noteTold, takeBack, onChanged: () => undefined },
+      alarms: { listAlarmsNow, lockAlarms, noteNotified, takeBack, onChanged: () => undefined },
       log: given.silent,
       clock: () => world.nowTs,
       drivers: world.drivers,
@@ -71,9 +71,9 @@ export function useAlarms() {
   }
 
   const telling = (notifications: Notifications) => ({
-    tell: notifications.tell,
+    notify: notifications.notify,
     dropPlanned: notifications.dropPlanned,
-    tellOver: notifications.tellOver,
+    notifyResolved: notifications.notifyResolved,
   });
 
   return {
