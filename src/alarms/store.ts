@@ -4,7 +4,7 @@ import { deleteInBatches, documentsOf, jsonSequence, type Sql } from '../db/sql.
 import {
   alarmColumns,
   type AlarmRow,
-  type AroundAlarm,
+  type AlarmContext,
   foremost,
   insertRows,
   toAlarm,
@@ -31,7 +31,7 @@ export type Changed = {
   isNew: boolean;
   /** What streams are told of. */
   changes: readonly AlarmChangeKind[];
-  around: AroundAlarm;
+  context: AlarmContext;
   /** When, ms. */
   ts: number;
 };
@@ -96,12 +96,12 @@ async function writeChanges(tx: Sql, all: readonly Changed[]): Promise<void> {
   });
 }
 
-function bodyOf({ alarm, changes, around }: Changed): string {
+function bodyOf({ alarm, changes, context }: Changed): string {
   const { alarmId } = alarm;
   return JSON.stringify({
     change: foremost(changes),
     alarmId,
-    alarm: toAlarmView(alarm, around),
+    alarm: toAlarmView(alarm, context),
   });
 }
 
@@ -138,7 +138,7 @@ export async function changeAlarms(tx: Sql, changes: readonly StoredChange[]): P
       alarm,
       isNew: false,
       changes: own.map(({ change }) => change),
-      around: {
+      context: {
         deviceName: names.get(deviceId) ?? '',
         snoozed: quietNow(snooze, ts),
         muted: quietNow(mute, ts),

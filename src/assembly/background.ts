@@ -49,7 +49,7 @@ type JobDeps = {
 
 /** Does what accounts begin with many devices. */
 export function startJobs(shared: Shared, deps: JobDeps) {
-  const { db, log, limitsOf, monotonicClock, clock, releases } = shared;
+  const { db, log, limitsOf, monotonicClock, clock, disposables } = shared;
   const { believedTs } = shared.believed;
   const jobsLog = log.child({ component: 'jobs' });
   const runner = startJobRunner({
@@ -62,7 +62,7 @@ export function startJobs(shared: Shared, deps: JobDeps) {
         'A job failed for some devices; it is tried again.',
       ),
   });
-  releases.add('jobs', () => runner.close());
+  disposables.add('jobs', () => runner.close());
   return {
     startJob: createStartJob({ db, limitsOf, believedTs, onStarted: runner.wake }),
     listJobDevices,
@@ -147,7 +147,7 @@ function startSending(
   options: EmailOptions,
   refusals: Pick<RefusalLog, 'note'>,
 ): void {
-  const { config, db, clock, keys, publicUrl, releases } = shared;
+  const { config, db, clock, keys, publicUrl, disposables } = shared;
   const log = shared.log.child({ component: 'accounts' });
   const driver = emailDriver(options);
   const onError = (err: unknown) =>
@@ -185,7 +185,7 @@ function startSending(
     },
     tend: () => undelivered.flush(),
   });
-  releases.add('mails to accounts', async () => {
+  disposables.add('mails to accounts', async () => {
     await mailer.close();
     undelivered.flush({ isEnd: true });
     driver.close();
@@ -195,7 +195,7 @@ function startSending(
 const dayMs = 86_400_000;
 
 /** Where refused logins of this process are written down. */
-export function startRefusals({ db, clock, log, releases }: Shared): RefusalLog {
+export function startRefusals({ db, clock, log, disposables }: Shared): RefusalLog {
   const onError = (err: unknown) =>
     log
       .child({ component: 'audit' })
@@ -204,7 +204,7 @@ export function startRefusals({ db, clock, log, releases }: Shared): RefusalLog 
         'Refused logins could not be written to the audit trail; it is tried again.',
       );
   const refusals = startRefusalLog({ db, clock, onError });
-  releases.add('refused logins', () => refusals.close());
+  disposables.add('refused logins', () => refusals.close());
   return refusals;
 }
 
@@ -243,7 +243,7 @@ export async function startHistoryCare(
   shared: Shared,
   isLiveSession: (sessionId: string) => Promise<boolean>,
 ) {
-  const { log, db, bus, believed, monotonicClock, releases } = shared;
+  const { log, db, bus, believed, monotonicClock, disposables } = shared;
   const uncompressed = new Gauge({
     name: 'history_uncompressed_chunks',
     help: 'Chunks that TimescaleDB should have compressed more than a day ago, by table; absent: none.',
@@ -281,7 +281,7 @@ export async function startHistoryCare(
   const stopClearing = startEvery(clearEveryMs, (signal) =>
     clearing.resume(signal).catch(onClearingError),
   );
-  releases.add('clearing of removed devices', async () => {
+  disposables.add('clearing of removed devices', async () => {
     await stopClearing();
     await clearing.close();
   });
@@ -302,7 +302,7 @@ export async function startHistoryCare(
       { event: 'history.upkeep-waits' },
       'Nothing that is past its time is deleted: the clock is in doubt. `npm run clock` says more.',
     );
-  releases.add(
+  disposables.add(
     'upkeep of the history',
     startUpkeep({
       db,
@@ -325,7 +325,7 @@ const said = [
 
 /** Tells accounts, and the operator, which quotas near their end: once in an installation, whoever looks. */
 export function startQuotaWatchOf(shared: Shared): void {
-  const { config, db, clock, limitsOf, metrics, releases } = shared;
+  const { config, db, clock, limitsOf, metrics, disposables } = shared;
   const log = shared.log.child({ component: 'quotas' });
   const observe = observeNearQuotas(metrics.registry);
   let known: NearCounts = new Map();
@@ -350,5 +350,5 @@ export function startQuotaWatchOf(shared: Shared): void {
         'Which quotas near their end could not be looked up; it is tried again in a minute.',
       ),
   });
-  releases.add('quotas that near their end', () => watch.close());
+  disposables.add('quotas that near their end', () => watch.close());
 }

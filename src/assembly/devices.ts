@@ -29,11 +29,11 @@ import {
 import { startHeartbeat } from '../notifications/heartbeat.ts';
 import type { Notifications } from '../notifications/notifications.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
-import { type BridgeSide, leaseNameOf, startBridgeSide } from './bridges.ts';
+import { type RunningBridge, leaseNameOf, startBridgeProcess } from './bridges.ts';
 import {
   connectorLimits,
   connectorPorts,
-  type ConnectorSide,
+  type ConnectorContext,
   type DeviceLogins,
   startDeviceLogins,
   startPresenceOf,
@@ -43,7 +43,7 @@ import { startIngestion } from './ingest.ts';
 import type { Shared } from './shared.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-export type DeviceSide = {
+export type DeviceServices = {
   /** The one that listens in this process; null where only bridges run. */
   connector: Connector | null;
   /** Takes requests of devices, on the HTTP of this process; null where no such connector runs here. */
@@ -55,7 +55,7 @@ export type DeviceSide = {
 };
 
 /** The half that devices talk to: connectors, ingest and notifications. */
-export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
+export async function startDeviceServices(shared: Shared): Promise<DeviceServices> {
   const downlinks = createDownlinks(shared);
   const runUuid = randomUUID();
   const listening = await startUptimeOf(shared);
@@ -63,21 +63,21 @@ export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
   const observer = observeConnector(shared.metrics.registry);
   const rateStore = startRatesOf(shared, ingest);
   const observeBridge = observeBridges(shared.metrics.registry);
-  const bridges: BridgeSide[] = [];
+  const bridges: RunningBridge[] = [];
   let connector: Connector | null = null;
   let uplink: HttpConnector | null = null;
   const logins = startDeviceLogins(shared);
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
-    const side: ConnectorSide = { shared, downlinks, ingest, throttle, presence, observer, rateStore };
+    const context: ConnectorContext = { shared, downlinks, ingest, throttle, presence, observer, rateStore };
     if (settings.kind === 'mqtt') {
-      connector = await startMqtt(side, settings.id, logins);
+      connector = await startMqtt(context, settings.id, logins);
       await listening.add(settings.id, ingest.isStoring);
     } else if (settings.kind === 'http') {
-      uplink = startUplink(side, settings.id, logins);
+      uplink = startUplink(context, settings.id, logins);
       await listening.add(settings.id, ingest.isStoring);
     } else {
-      const bridge = await startBridgeSide({ ...side, settings, runUuid, observeBridge });
+      const bridge = await startBridgeProcess({ ...context, settings, runUuid, observeBridge });
       bridges.push(bridge);
       await listening.add(settings.id, () => bridge.isSubscribed() && ingest.isStoring());
     }
@@ -98,7 +98,7 @@ function pickConnectors({ config: { role, connectors } }: Shared): ConnectorSett
 
 /** Since when, and when not, the connectors of the configuration listen to their devices. */
 export async function startUptimeOf(shared: Shared): Promise<ConnectorUptime> {
-  const { config, db, clock, releases } = shared;
+  const { config, db, clock, disposables } = shared;
   const log = shared.log.child({ component: 'devices' });
   const leaders = leadersAmong(config.connectors);
   const listening = await startConnectorUptime({
@@ -111,7 +111,7 @@ export async function startUptimeOf(shared: Shared): Promise<ConnectorUptime> {
         'When connectors listened could not be stored; it is tried again.',
       ),
   });
-  releases.add('listening', () => listening.close());
+  disposables.add('listening', () => listening.close());
   return listening;
 }
 
@@ -136,11 +136,11 @@ function sharedName(connector: ConnectorSettings): string {
 
 /** Takes what devices send over MQTT, with a broker of its own. */
 export async function startMqtt(
-  side: ConnectorSide,
+  context: ConnectorContext,
   connectorId: number,
   logins: DeviceLogins,
 ): Promise<Connector> {
-  const { shared, observer } = side;
+  const { shared, observer } = context;
   const { config, log } = shared;
   const connector = await startConnector(
     {
@@ -152,13 +152,13 @@ export async function startMqtt(
       log: log.child({ component: 'mqtt', connectorId }),
       observe: observer,
       now: shared.monotonicClock,
-      rateStore: side.rateStore,
+      rateStore: context.rateStore,
     },
-    connectorPorts(side, connectorId, logins),
+    connectorPorts(context, connectorId, logins),
   );
   shared.memory.addIntake(connector.pause);
   watchExpiry(shared, connector.certificateExpiresTs);
-  shared.edges.add('MQTT', (drainMs) => connector.close({ drainMs }));
+  shared.ingress.add('MQTT', (drainMs) => connector.close({ drainMs }));
   return connector;
 }
 
@@ -168,7 +168,7 @@ const soonMs = 21 * dayMs;
 
 /** Tells in a metric when the certificate ends, and says so in the log, once a day, when that is near or has passed. */
 function watchExpiry(
-  { clock, log, metrics, releases }: Shared,
+  { clock, log, metrics, disposables }: Shared,
   expiresTs: Connector['certificateExpiresTs'],
 ): void {
   new Gauge({
@@ -193,16 +193,16 @@ function watchExpiry(
       `The certificate of MQTT over TLS ${when}: devices refuse it then.`,
     );
   };
-  releases.add('certificate', startEvery(dayMs, check));
+  disposables.add('certificate', startEvery(dayMs, check));
 }
 
 /** Takes what devices send over HTTP; the API listens for it, or `startUplinkHttp`. */
 export function startUplink(
-  side: ConnectorSide,
+  context: ConnectorContext,
   connectorId: number,
   logins: DeviceLogins,
 ): HttpConnector {
-  const { shared } = side;
+  const { shared } = context;
   const { config, log, metrics, readiness } = shared;
   const uplink: HttpConnector = startHttpConnector(
     {
@@ -210,15 +210,15 @@ export function startUplink(
       log: log.child({ component: 'http-uplink', connectorId }),
       observe: observeHttpUplink(metrics.registry, () => uplink.snapshot()),
       now: shared.monotonicClock,
-      rateStore: side.rateStore,
+      rateStore: context.rateStore,
       findAddress: addressOf(config.http.trustedProxies),
       onLogin: ({ socket }) => shared.places.know(socket),
       isLeaving: readiness.isStopping,
     },
-    connectorPorts(side, connectorId, logins),
+    connectorPorts(context, connectorId, logins),
   );
   shared.memory.addIntake(uplink.pause);
-  shared.edges.add('HTTP uplink', (drainMs) => uplink.close({ drainMs }));
+  shared.ingress.add('HTTP uplink', (drainMs) => uplink.close({ drainMs }));
   return uplink;
 }
 
@@ -255,7 +255,7 @@ export async function startConnectorHttp(
     isLeaving: readiness.isStopping,
   });
   observeHttpQueue(metrics.registry, http.countWaiting);
-  shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
+  shared.ingress.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
 }
 
@@ -278,7 +278,7 @@ export function upgradesOf(
   };
 }
 
-type TicksSide = {
+type TicksContext = {
   ingest: Pick<Ingest, 'tick'>;
   throttle: AccountThrottle;
   connector: Pick<Connector, 'isConnected'> | null;
@@ -288,9 +288,9 @@ type TicksSide = {
 /** Evaluates timed conditions (a duration, a silence) when they are due: this process takes what is due of its own at once, of others a little later. */
 export function startTicksOf(
   shared: Shared,
-  { ingest, throttle, connector, listening }: TicksSide,
+  { ingest, throttle, connector, listening }: TicksContext,
 ): void {
-  const { config, db, clock, monotonicClock, log, metrics, releases } = shared;
+  const { config, db, clock, monotonicClock, log, metrics, disposables } = shared;
   const intermittent = new Set(intermittentAmong(config.connectors));
   const ticks = startTicks({
     db,
@@ -306,7 +306,7 @@ export function startTicksOf(
     log: log.child({ component: 'ingest' }),
     observe: observeTicks(metrics.registry),
   });
-  releases.add('ticks', () => ticks.close());
+  disposables.add('ticks', () => ticks.close());
 }
 
 type Watched = {
@@ -320,7 +320,7 @@ const lateMs = 60_000;
 
 /** Has a watcher elsewhere see that devices are heard, and that what is due is done; where one is configured. */
 export function startHeartbeatOf(shared: Shared, { outbox, throttle, listening }: Watched): void {
-  const { config, db, clock, log, releases } = shared;
+  const { config, db, clock, log, disposables } = shared;
   const { heartbeat } = config.notifications;
   if (heartbeat === null) return;
   const beating = startHeartbeat({
@@ -335,7 +335,7 @@ export function startHeartbeatOf(shared: Shared, { outbox, throttle, listening }
       deliveries: () => clock() - (outbox.lastLookTs() ?? 0) < lateMs,
     },
   });
-  releases.add('heartbeat', () => beating.close());
+  disposables.add('heartbeat', () => beating.close());
 }
 
 /** Accounts with devices that time should have been told. Those over a quota have to wait. */

@@ -50,7 +50,7 @@ export async function startIngestion(
   runUuid: string,
   listening: Pick<ConnectorUptime, 'of'>,
 ): Promise<Ingestion> {
-  const { log, releases, bus, clock, monotonicClock, memory, metrics, limitsOf, health } = shared;
+  const { log, disposables, bus, clock, monotonicClock, memory, metrics, limitsOf, health } = shared;
   const outbox = await startNotificationsOf(shared);
   const knownSeries = createKnownSeries();
   const db = openIngestDb(shared, knownSeries);
@@ -58,7 +58,7 @@ export async function startIngestion(
   const rate = createEventRate(limitsOf, monotonicClock);
   const eventQuota = createEventCounters(activity, rate, limitsOf);
   const listeners = startListeners({ bus, monotonicClock });
-  releases.add('listeners', () => listeners.close());
+  disposables.add('listeners', () => listeners.close());
   const decideAlarms = startAlarms(shared, { outbox, eventsLeft: eventsLeftOf(eventQuota) });
   const ingest: Ingest = startIngest(optionsOf(shared, listening), {
     db,
@@ -80,7 +80,7 @@ export async function startIngestion(
   health.add('database-writes', checkStalled(ingest));
   memory.addCache(ingest.forget);
   shared.onClockMoved(ingest.forgetStamps);
-  releases.add('ingest', (drainMs) => ingest.close(drainMs));
+  disposables.add('ingest', (drainMs) => ingest.close(drainMs));
   return { ingest, outbox, throttle: await startThrottleOf(shared, rate, ingest) };
 }
 
@@ -164,7 +164,7 @@ function writersOf(
 
 /** What accounts use of their quotas, written from time to time. */
 export async function startActivityOf(
-  { db, limitsOf, clock, log, releases }: Shared,
+  { db, limitsOf, clock, log, disposables }: Shared,
   runUuid: string,
 ): Promise<Activity> {
   const quotasLog = log.child({ component: 'quotas' });
@@ -174,7 +174,7 @@ export async function startActivityOf(
       'The usage of accounts could not be stored; it is tried again.',
     );
   const activity = await startActivity({ db, limitsOf, clock, runUuid, onError });
-  releases.add('use of quotas', () => activity.close());
+  disposables.add('use of quotas', () => activity.close());
   return activity;
 }
 
@@ -185,7 +185,7 @@ export function eventsLeftOf(quota: EventQuotaOptions): (accountId: number) => n
 
 /** What connectors ask whether an account's devices have to wait. */
 export async function startThrottleOf(
-  { db, config, log, releases, limitsOf, clock }: Shared,
+  { db, config, log, disposables, limitsOf, clock }: Shared,
   rate: EventRate,
   ingest: Pick<Ingest, 'ingest'>,
 ): Promise<AccountThrottle> {
@@ -197,7 +197,7 @@ export async function startThrottleOf(
       'The storage of accounts could not be estimated; it is tried again.',
     );
   const storage = await startStorageWatch({ db, limitsOf, retention, onError });
-  releases.add('estimates of storage', () => storage.close());
+  disposables.add('estimates of storage', () => storage.close());
   return createAccountThrottle({
     rate,
     storage,

@@ -9,18 +9,18 @@ import type { Log } from '../log/logger.ts';
 type Step = { name: string; run: (withinMs: number) => unknown };
 
 /** What has been acquired so far, and how it is given back: last in, first out. */
-export type ReleaseSteps = {
+export type Disposables = {
   add(name: string, release: (withinMs: number) => unknown): void;
   /** How many there are. */
   count(): number;
   /**
    * Gives everything back but the first `keep`, also where a release fails or hangs. Names of those that did.
    */
-  releaseAll(budget: StopBudget, keep?: number): Promise<string[]>;
+  disposeAll(budget: StopBudget, keep?: number): Promise<string[]>;
 };
 
 /** Where others come in: closed first, and together, as HTTP hands connections over to MQTT. */
-export type Edges = {
+export type Ingress = {
   /** `close` finishes what is under way. */
   add(name: string, close: (withinMs: number) => Promise<void>): void;
   /** Closes them all, also where one fails or hangs. Names of those that did. */
@@ -28,28 +28,28 @@ export type Edges = {
 };
 
 /** What is under way gets most of the time; what is left is enough for giving back. */
-const edgesPart = 0.6;
+const ingressPart = 0.6;
 /** So that five releases that hang leave more than a tenth of the time to those behind them. */
 const releasePart = 1 / 3;
 
-export function createEdges(log: Log): Edges {
-  const edges: Step[] = [];
+export function createIngress(log: Log): Ingress {
+  const ingress: Step[] = [];
   return {
-    add: (name, run) => void edges.push({ name, run }),
+    add: (name, run) => void ingress.push({ name, run }),
     async close(budget) {
-      const shareMs = budget.share(edgesPart);
-      const closing = edges.splice(0).map(async (edge) => runStep(edge, shareMs, log));
+      const shareMs = budget.share(ingressPart);
+      const closing = ingress.splice(0).map(async (entry) => runStep(entry, shareMs, log));
       return (await Promise.all(closing)).flat();
     },
   };
 }
 
-export function createReleases(log: Log): ReleaseSteps {
+export function createDisposables(log: Log): Disposables {
   const held: Step[] = [];
   return {
     add: (name, run) => void held.push({ name, run }),
     count: () => held.length,
-    async releaseAll(budget, keep = 0) {
+    async disposeAll(budget, keep = 0) {
       const unfinished: string[] = [];
       while (held.length > keep) {
         const release = held.pop();

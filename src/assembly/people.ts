@@ -46,7 +46,7 @@ import type { WallMs } from '../lib/clock-readings.ts';
 
 /** What tells people: e-mail, webhooks, push and SMS. */
 export async function startNotificationsOf(shared: Shared): Promise<Notifications> {
-  const { config, db, log, clock, limitsOf, metrics, releases, storage } = shared;
+  const { config, db, log, clock, limitsOf, metrics, disposables, storage } = shared;
   const notifications = await startNotifications({
     db,
     connectionString: storage.connectionString,
@@ -60,7 +60,7 @@ export async function startNotificationsOf(shared: Shared): Promise<Notification
     believedTs: shared.believed.believedTs,
     onOutcome: observeOutbox(metrics.registry),
   });
-  releases.add('notifications', () => notifications.close());
+  disposables.add('notifications', () => notifications.close());
   return notifications;
 }
 
@@ -228,7 +228,7 @@ export function startAlarms(
   shared: Shared,
   { outbox, eventsLeft }: { outbox: Notifications; eventsLeft: DecideDeps['eventsLeft'] },
 ) {
-  const { db, bus, clock, log, releases } = shared;
+  const { db, bus, clock, log, disposables } = shared;
   const { notify, dropPlanned, notifyResolved } = outbox;
   const notifier = { notify, dropPlanned, notifyResolved };
   const alarmsLog = log.child({ component: 'alarms' });
@@ -246,7 +246,7 @@ export function startAlarms(
         'Alarms that are due could not be announced; it is tried again.',
       ),
   });
-  releases.add('timer of alarms', () => timer.close());
+  disposables.add('timer of alarms', () => timer.close());
   return createDecideAlarms({
     ...notifier,
     rules: rulesOf(shared),

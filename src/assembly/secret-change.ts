@@ -13,7 +13,7 @@ const tellEveryMs = 3_600_000;
  * the log, so that the operator knows when the change can be finished. Nothing where SECRET_PREVIOUS is not set.
  */
 export function startSecretChangeOf(shared: Shared): void {
-  const { config, db, monotonicClock, metrics, releases } = shared;
+  const { config, db, monotonicClock, metrics, disposables } = shared;
   const gauge = new Gauge({
     name: 'devices_of_previous_secret',
     help: 'Devices whose token only SECRET_PREVIOUS makes valid; 0 where the secret is not being changed.',
@@ -58,5 +58,5 @@ export function startSecretChangeOf(shared: Shared): void {
     }
   }
 
-  releases.add('change of the secret', startEvery(countEveryMs, count));
+  disposables.add('change of the secret', startEvery(countEveryMs, count));
 }

@@ -40,7 +40,7 @@ const heartbeatMs = 15_000;
 const patienceMs = 30_000;
 
 export type StreamParts = {
-  doors: Pick<Doors, 'authenticate'>;
+  auth: Pick<Auth, 'authenticate'>;
   tickets: Tickets;
   streams: StreamCount;
   exports: Exports;
@@ -50,7 +50,7 @@ export type StreamParts = {
 /** The streams of this process: those of events, which have routes of their own, and those of several kinds. */
 export function createStreams(
   shared: Shared,
-  { doors, tickets, streams, exports, walkAlarms }: StreamParts,
+  { auth, tickets, streams, exports, walkAlarms }: StreamParts,
 ): { eventBroadcaster: EventBroadcaster; reaches: Reaches; routes: Route[] } {
   const { db, bus, monotonicClock } = shared;
   const log = shared.log.child({ component: 'http' });
@@ -78,7 +78,7 @@ export function createStreams(
     patienceMs,
     streams,
     tickets,
-    authenticate: doors.authenticate,
+    authenticate: auth.authenticate,
     onAccountDisabled: shared.disabled.onDisabled,
     reaches,
     sources: {
@@ -143,7 +143,7 @@ function countByDay(rows: readonly { ts: number }[], part: number): Map<number, 
 }
 
 /** What lets people and programs in: sessions, and keys. */
-export type Doors = {
+export type Auth = {
   sessions: Sessions;
   /** The account of a bearer token, be it a session's or a key. Throws `unauthenticated`. */
   authenticate: (token: string) => Promise<Account>;
@@ -156,7 +156,7 @@ export type Doors = {
 
 const noSession = '00000000-0000-4000-8000-000000000000';
 
-export async function startDoors(shared: Shared): Promise<Doors> {
+export async function startAuth(shared: Shared): Promise<Auth> {
   const { clock } = shared;
   const store = await startSessionStore(shared);
   shared.health.add('sessions', checkSessions(store));
@@ -205,7 +205,7 @@ async function startSessionStore({
   config,
   log,
   db,
-  releases,
+  disposables,
   believed,
 }: Shared): Promise<SessionStore> {
   const sessionLog = log.child({ component: 'sessions' });
@@ -216,7 +216,7 @@ async function startSessionStore({
     config.redisUrl === null
       ? startDatabaseSessions(db, { believedTs: believed.believedTs, onError })
       : await startRedisSessions({ url: config.redisUrl, onError, onBack });
-  releases.add('sessions', () => store.close());
+  disposables.add('sessions', () => store.close());
   return store;
 }
 

@@ -9,7 +9,7 @@ import type { Database } from '../db/database.ts';
 import { jsonAsText, type Sql, textList, unseenArray } from '../db/sql.ts';
 import { compileProfile } from '../engine/compile.ts';
 import {
-  type AroundEvaluation,
+  type EvaluationContext,
   type AskedAt,
   describeEvaluation,
   Description,
@@ -337,7 +337,7 @@ export type FindNewestOf = (
  * What stands outside a device's evidence: alarms of its events, its late measurements, and when its connector
  * listened.
  */
-export type FindAround = (
+export type FindEvaluationContext = (
   sql: Sql,
   of: {
     deviceId: number;
@@ -346,12 +346,12 @@ export type FindAround = (
     /** What ended before made no difference; null: nothing does. */
     listenedSinceTs: number | null;
   },
-) => Promise<Omit<AroundEvaluation & AskedAt, 'nowTs'>>;
+) => Promise<Omit<EvaluationContext & AskedAt, 'nowTs'>>;
 
-export type EvaluationRouteDeps = { db: Sql; findNewest: FindNewestOf; findAround?: FindAround };
+export type EvaluationRouteDeps = { db: Sql; findNewest: FindNewestOf; findEvaluationContext?: FindEvaluationContext };
 
 /** Why an event has not fired yet: what each live event's causes have collected and still lack. */
-export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteDeps): Route {
+export function evaluationRoute({ db, findNewest, findEvaluationContext }: EvaluationRouteDeps): Route {
   return defineRoute({
     name: 'explainEvaluation',
     scope: 'devices:read',
@@ -383,8 +383,8 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
         ? await replay(profile, runtime, row.evidence_log ?? [], yieldToEventLoop)
         : startRuntime(profile, timestamp);
       await yieldToEventLoop();
-      const around = {
-        ...(await findAround?.(db, {
+      const context = {
+        ...(await findEvaluationContext?.(db, {
           deviceId,
           pId,
           newest: seen,
@@ -392,9 +392,9 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
         })),
         nowTs: timestamp,
       };
-      const explanation = explain(profile, stood, seen, around);
+      const explanation = explain(profile, stood, seen, context);
       await yieldToEventLoop();
-      const evaluation = describeEvaluation(profile, explanation, around);
+      const evaluation = describeEvaluation(profile, explanation, context);
       await yieldToEventLoop();
       return { engine, evaluation, timestamp };
     },

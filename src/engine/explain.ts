@@ -393,7 +393,7 @@ export const Description = Explanation.extend({
 export type Description = z.infer<typeof Description>;
 
 /** What stands outside the engine; absent where it is not known. */
-export type AroundEvaluation = {
+export type EvaluationContext = {
   nowTs: WallMs;
   /** By "puId/stId/evId". */
   alarms?: ReadonlyMap<string, AlarmStanding> | undefined;
@@ -411,9 +411,9 @@ export type AroundEvaluation = {
 export function describeEvaluation(
   profile: Profile,
   { events, ...rest }: Explanation,
-  around: AroundEvaluation,
+  context: EvaluationContext,
 ): Description {
-  const { nowTs, alarms, mutedUntilTs, clockAheadTs, clockBackTs } = around;
+  const { nowTs, alarms, mutedUntilTs, clockAheadTs, clockBackTs } = context;
   const { puId } = rest;
   return {
     ...rest,
@@ -424,7 +424,7 @@ export function describeEvaluation(
       const tells = findEvent(profile, { puId, stId }, evId)?.tells ?? 'nobody';
       const known = alarms?.get(`${puId}/${stId}/${evId}`);
       const alarm = mutedUntilTs === undefined ? known : { ...known, mutedUntilTs };
-      const causes = event.causes.map((cause) => describeWithClock(cause, around));
+      const causes = event.causes.map((cause) => describeWithClock(cause, context));
       const words = describeEvent(event, tells, nowTs, alarm);
       return { ...event, text: words, tells, ...(alarm && { alarm }), causes };
     }),
@@ -434,7 +434,7 @@ export function describeEvaluation(
 /** What is wrong with the times of its sense comes behind what the cause waits for. */
 function describeWithClock(
   cause: CauseExplanation,
-  { nowTs, late: lateSenses, ahead: aheadSenses }: AroundEvaluation,
+  { nowTs, late: lateSenses, ahead: aheadSenses }: EvaluationContext,
 ): Description['events'][number]['causes'][number] {
   const late = lateSenses?.get(cause.sId);
   const isLate = late !== undefined && late.count > 0;
