@@ -41,7 +41,7 @@ export type BridgeDeps = ConnectorContext & {
 };
 
 /** A connector of kind `bridge`: its devices are those of an external broker. */
-export async function startBridgeProcess(context: BridgeDeps): Promise<RunningBridge> {
+export async function startBridgeConnector(context: BridgeDeps): Promise<RunningBridge> {
   const { settings, shared, observer } = context;
   const { config, db, bus, ingress } = shared;
   const log = bridgeLog(context);

@@ -29,7 +29,7 @@ import {
 import { startHeartbeat } from '../notifications/heartbeat.ts';
 import type { Notifications } from '../notifications/notifications.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
-import { type RunningBridge, leaseNameOf, startBridgeProcess } from './bridges.ts';
+import { type RunningBridge, leaseNameOf, startBridgeConnector } from './bridges.ts';
 import {
   connectorLimits,
   connectorPorts,
@@ -77,7 +77,7 @@ export async function startDeviceServices(shared: Shared): Promise<DeviceService
       uplink = startUplink(context, settings.id, logins);
       await listening.add(settings.id, ingest.isStoring);
     } else {
-      const bridge = await startBridgeProcess({ ...context, settings, runUuid, observeBridge });
+      const bridge = await startBridgeConnector({ ...context, settings, runUuid, observeBridge });
       bridges.push(bridge);
       await listening.add(settings.id, () => bridge.isSubscribed() && ingest.isStoring());
     }

@@ -330,7 +330,7 @@ export type Ask = Announced & {
 };
 
 /** What became of an ask. `queued`: messages for now; `planned`: by `afterMs`. Both 0: why nobody is told. */
-export type Told = { queued: number; planned: number; notNotified: NotNotified | null };
+export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
 
 export type NotifyOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
   /** The channels of this process; those of others are read from the database. */
@@ -341,7 +341,7 @@ export type NotifyOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
  * Queues what people are to be told within the caller's transaction, and answers for each ask, in their order,
  * how many messages that makes, or why it makes none.
  */
-export async function notify(tx: Sql, asks: readonly Ask[], options: NotifyOptions): Promise<Told[]> {
+export async function notify(tx: Sql, asks: readonly Ask[], options: NotifyOptions): Promise<NotifyResult[]> {
   if (asks.length === 0) return [];
   const { ownChannels, ...rest } = options;
   const configured = await findConfigured(tx, ownChannels, options.nowTs);

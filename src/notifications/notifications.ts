@@ -22,7 +22,7 @@ import {
   enqueueNotifications,
   notify,
   notifyResolved,
-  type Told,
+  type NotifyResult,
 } from './enqueue.ts';
 import { createUndeliveredLog, type NotificationLog } from './log.ts';
 import { deliverTask, migrateWorker, startWorker, takeOver } from './old-jobs.ts';
@@ -44,7 +44,7 @@ export type Notifications = {
   /** Writes messages within the transaction of their event. */
   enqueue: (tx: Sql, notifications: Iterable<NewNotification>) => Promise<void>;
   /** Queues what people are told of alarms and notices within the caller's transaction. */
-  notify: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
+  notify: (tx: Sql, asks: readonly Ask[]) => Promise<NotifyResult[]>;
   /** Drops what is planned for alarms that were acknowledged, snoozed or closed. */
   dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
   /** Tells that alarms are over, whoever is to hear of it. */
@@ -73,7 +73,7 @@ export type NotificationsOptions = {
   believedTs?: () => WallMs | null;
   /** Stand in for those that the configuration names. */
   drivers?: Drivers;
-  /** Told how each attempt ended, for whoever counts. */
+  /** NotifyResult how each attempt ended, for whoever counts. */
   onOutcome?: (outcome: { kind: MessageChannel; state: AttemptState }) => void;
 };
 
@@ -261,8 +261,8 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     );
   const process = randomUUID();
   const channels = [...deps.channels, ...(email ? ['email'] : []), 'webhook'];
-  const notify = () => announceChannels(db, process, { channels, nowTs: clock() });
-  await notify();
+  const announce = () => announceChannels(db, process, { channels, nowTs: clock() });
+  await announce();
   const turns = startDispatcher({
     db,
     clock,
@@ -285,7 +285,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     lastLookTs: turns.lastLookTs,
     async tend() {
       undelivered.flush();
-      await notify();
+      await announce();
       const nowTs = believedTs();
       // In doubt nothing has waited too long; what is for a contact that is gone is given up all the same.
       await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowTs: clock() });
