@@ -33,7 +33,7 @@ import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
  *       write           write.ts                writes device states and rows, all statements at once; where
  *                                              alarms are to be decided, that is done in between
  *       onCommitSent    batcher.ts              lets the next batch begin on top of this commit
- *       afterCommit      after-commit.ts         after the commit: messages are stored, effects happen
+ *       afterCommit     after-commit.ts         after the commit: messages are stored, effects happen
  *   connector/mqtt    (for steps 1, 2, 9 and 10 HTTP has http/uplink.ts, a bridge bridge/bridge.ts)
  *    9. stored          inflight.ts             those before it on its connection first [MQTT-4.6.0-2]
  *   10. writePubacks    inflight.ts             all PUBACKs of a commit to one socket in one piece
