@@ -12,7 +12,7 @@ type Figure = Measure & {
   /** Of the pairs' after / before. */
   ratio: MedianInterval;
   /** null: nothing is to hold, or the interval is not known. */
-  throttle: boolean | null;
+  holds: boolean | null;
 };
 
 export type WorkResult = {
@@ -36,7 +36,7 @@ export function summarize(work: Work, against: SideName, pairs: Pair[]): WorkRes
       before: of(before),
       after: of(after),
       ratio,
-      throttle: throttle(measure, ratio),
+      holds: holds(measure, ratio),
     };
   });
   const sides = { before, after };
@@ -51,7 +51,7 @@ function medians(pairs: Pair[], side: SideName): Metrics {
 }
 
 /** Slower is what the whole interval says; a median alone goes either way by chance. */
-function throttle({ bound }: Measure, { low, high }: MedianInterval): boolean | null {
+function holds({ bound }: Measure, { low, high }: MedianInterval): boolean | null {
   if (bound === null || Number.isNaN(low)) return null;
   return bound.reaches === 'below' ? low < bound.ratio : high > bound.ratio;
 }
@@ -78,9 +78,9 @@ function table(results: WorkResult[], second: string): string[] {
 }
 
 function lineOf({ title, clientBound }: WorkResult, figure: Figure): string {
-  const { bound, throttle, ratio } = figure;
+  const { bound, holds, ratio } = figure;
   const doubts = [
-    ...(throttle === false ? ['missed'] : []),
+    ...(holds === false ? ['missed'] : []),
     ...clientBound.map((side) => `the load client was full with ${side}`),
   ];
   const less = ratio.coverage < 0.95 ? ` (${Math.round(ratio.coverage * 100)} %)` : '';
