@@ -205,7 +205,7 @@ const messages: Record<LimitNotice, string> = {
 /** Keeps, once a minute, a rejection that says why a device that may connect is not let in. */
 export function noticeLimit(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
-  registry: Pick<Registry, 'mayTellOfExcess'>,
+  registry: Pick<Registry, 'mayNotice'>,
   identity: DeviceIdentity,
   reason: LimitNotice,
 ): void {
@@ -216,7 +216,7 @@ export function noticeLimit(
 /** Keeps, once a minute, a rejection that says why a message was not sent to a device. */
 export function tellOfTooLarge(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
-  registry: Pick<Registry, 'mayTellOfExcess'>,
+  registry: Pick<Registry, 'mayNotice'>,
   identity: DeviceIdentity,
   packet: { topic: string; bytes: number; mostBytes: number },
 ): void {
@@ -232,7 +232,7 @@ export function tellOfTooLarge(
  */
 export function tellOfTakeovers(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
-  registry: Pick<Registry, 'mayTellOfExcess'>,
+  registry: Pick<Registry, 'mayNotice'>,
   identity: DeviceIdentity,
 ): void {
   const message =
@@ -244,7 +244,7 @@ export function tellOfTakeovers(
 /** Keeps, once a minute, a rejection that says why the connection was closed of a device that sends no PUBACK. */
 export function tellOfUnacknowledged(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
-  registry: Pick<Registry, 'mayTellOfExcess'>,
+  registry: Pick<Registry, 'mayNotice'>,
   identity: DeviceIdentity,
   topic: string,
 ): void {

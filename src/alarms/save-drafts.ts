@@ -101,12 +101,12 @@ function changedOf(
         (!all.every(goesOn) || mayTell(alarm.device.accountId, countsAs(alarm, device.name)));
       const changes = isTold ? all : [];
       const snooze = snoozes.find(({ of }) => nameKey(of) === nameKey(alarm.of));
-      const around = {
+      const context = {
         deviceName: device.name,
         snoozed: quietNow(snooze, ts),
         muted: quietNow(device.mute, ts),
       };
-      return { alarm, isNew, changes, around, ts };
+      return { alarm, isNew, changes, context, ts };
     });
 }
 

@@ -196,7 +196,7 @@ export function listContactRoutes(shared: Shared): Route[] {
 }
 
 /** For a process without devices: nothing fires there, alarms only close. */
-const noFirings: AlarmNotifier['tell'] = async () => {
+const noFirings: AlarmNotifier['notify'] = async () => {
   throw new Error('Nobody is told of firings in this process.');
 };
 

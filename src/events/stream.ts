@@ -24,7 +24,7 @@ import {
   Subscriber,
   readFairly,
   type ReadFairly,
-  type TakeTurn,
+  type NextSlice,
   type SubscriberBudget,
 } from '../streams/subscriber.ts';
 import {
@@ -305,7 +305,7 @@ export type AccountEventsOptions = {
   accountId: number;
   /** No stream is silent for longer, and the database is asked twice as often unasked. */
   heartbeatMs: number;
-  nextSlice: TakeTurn;
+  nextSlice: NextSlice;
   monotonicClock: MonotonicClock;
   /** Of all streams. */
   budget: SubscriberBudget;

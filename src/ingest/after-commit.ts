@@ -138,7 +138,7 @@ const valuesPerMessage = 500;
 
 /** Publishes what was committed of accounts to whose values somebody listens, in its order. */
 export function publishValues(
-  { deviceBatches, rows }: Pick<Plan, 'works' | 'rows'>,
+  { deviceBatches, rows }: Pick<Plan, 'deviceBatches' | 'rows'>,
   listeners: ValueListeners,
   bus: Pick<Bus, 'publish'>,
 ): void {

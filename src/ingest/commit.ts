@@ -201,7 +201,7 @@ export async function findStoredAlready(
 }
 
 /** All that its purposes read, where one of them is in doubt. */
-function rowsOf({ device, watched, seen, clocks }: DeviceState, fragments: DeviceBatch['units']) {
+function rowsOf({ device, watched, seen, clocks }: DeviceState, fragments: DeviceBatch['fragments']) {
   const rows: MeasurementRow[] = [];
   const newest = new Map<string, number>();
   let isInDoubt = false;

@@ -165,7 +165,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     ingest,
     tick,
     withdraw: ({ deviceId }) => queues.withdraw(deviceId),
-    othersWait: queues.turns.othersWait,
+    othersWait: queues.readyDevices.othersWait,
     isAlone: batcher.isAlone,
     isStoring: () => !isFailing(),
     failure: () => (isFailing() ? failing.state : null),

@@ -48,8 +48,8 @@ async function storeAll(given: DeviceBatch[], storing: Storing): Promise<DeviceB
     const onCommitSent = (plan: Plan, committing: Committing) => {
       if (plan.postponed.length > 0) {
         deviceBatches = plan.deviceBatches;
-        for (const message of plan.divided) message.open += 1;
-        if (batch) batch.requeue(plan.postponed, plan.divided.length);
+        for (const message of plan.split) message.open += 1;
+        if (batch) batch.requeue(plan.postponed, plan.split.length);
         else rest = [...plan.postponed, ...rest];
       }
       if (isFirst) batch?.onCommitSent(committing);
@@ -157,7 +157,7 @@ export function setApart(
   const isAtFault = ({ queue }: DeviceBatch) => atFault.has(queue.device.deviceId);
   const accounts = new Set(batch.filter(isAtFault).map(({ queue }) => queue.accountId));
   const { ofThoseAtFault = [], ofOthers = [] } = Object.groupBy(batch, ({ queue }) =>
-    accounts.has(queue.accountId) ? 'ofBlamed' : 'ofOthers',
+    accounts.has(queue.accountId) ? 'ofThoseAtFault' : 'ofOthers',
   );
   return { ofThoseAtFault, ofOthers };
 }

@@ -6,7 +6,7 @@ import {
   type ConnectorUptime,
   noteListening,
   startConnectorUptime,
-} from '../../src/connector-uptime/listening.ts';
+} from '../../src/connector-uptime/connector-uptime.ts';
 import { leadersAmong } from '../../src/assembly/devices.ts';
 import { newDevice } from '../events/app.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';

@@ -1,4 +1,4 @@
-import { afterEach, expect, test } from 'vitest';
+import { afterEach, test } from 'vitest';
 import { startWorld, until, type World, type WorldOptions } from './harness.ts';
 import { enter } from './raw.ts';
 

@@ -1,6 +1,6 @@
 import { afterEach, expect, test } from 'vitest';
 import { startWorld, until, type World, type WorldOptions } from './harness.ts';
-import { enter, moments, publishPacket, type RawClient } from './raw.ts';
+import { enter, publishPacket, type RawClient } from './raw.ts';
 
 let world: World;
 let topic: string;

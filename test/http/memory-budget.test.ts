@@ -113,7 +113,7 @@ test('room is given back by requests that fail', async () => {
     auth: 'account',
     response: z.object({}),
     errors: [404],
-    budget: mebibyte,
+    answerBytes: mebibyte,
     handler: async () => {
       throw new DomainError('not-found', 'Nothing.');
     },

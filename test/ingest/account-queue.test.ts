@@ -157,7 +157,7 @@ describe('what an account owes', () => {
     for (let n = 0; n < 100; n++) turns.add(element(1, largest));
     for (let n = 0; n < 100; n++) {
       expect(serve(turns)?.accountId).toBe(1);
-      expect(turns.room()).toBe(Infinity);
+      expect(turns.remaining()).toBe(Infinity);
     }
   });
 

@@ -63,7 +63,7 @@ test('values are published for those accounts only, in order, 500 in a message a
   const plan = {
     works: devices.map((device) => ({ queue: { device }, units: [] })),
     rows: { measurements },
-  } as unknown as Pick<Plan, 'works' | 'rows'>;
+  } as unknown as Pick<Plan, 'deviceBatches' | 'rows'>;
   publishValues(plan, { isEmpty: () => false, has: (accountId) => accountId === 7 }, bus);
   expect(messages.map(({ accountId }) => accountId)).toEqual([7, 7]);
   expect(
