@@ -141,7 +141,10 @@ export const modules: Module[] = [
   featureModule('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureModule('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
   featureModule('exports', 'db/ http/ lib/ errors.ts'),
-  featureModule('streams', 'bus/ contract/ db/ exports/list-devices.ts http/ lib/ quotas/ errors.ts'),
+  featureModule(
+    'streams',
+    'bus/ contract/ db/ exports/list-devices.ts http/ lib/ quotas/ errors.ts',
+  ),
   featureModule(
     'events',
     'bus/ contract/ db/ exports/ history/ http/ lib/ quotas/ streams/ errors.ts',

@@ -121,7 +121,10 @@ export function createBridgeStatus(options: BridgeStatusOptions): BridgeStatus {
         : (['error', 'bridge.refused'] as const);
       if (change(brokerError))
         say(brokerError, () =>
-          log[level]({ event, ...context, reason: brokerError, code, detail }, advise(name, finding)),
+          log[level](
+            { event, ...context, reason: brokerError, code, detail },
+            advise(name, finding),
+          ),
         );
     },
     waiting(next) {

@@ -114,7 +114,10 @@ export function createRateStore(options: RateStoreOptions): RateStore {
   function waitMs({ messages, measurements }: DeviceRates): number {
     if (messages.tokens > 0 && measurements.tokens > 0) return 0;
     const monotonicMs = now();
-    return Math.max(messages.waitMs(messageRate, monotonicMs), measurements.waitMs(itemRate, monotonicMs));
+    return Math.max(
+      messages.waitMs(messageRate, monotonicMs),
+      measurements.waitMs(itemRate, monotonicMs),
+    );
   }
 
   function letGoOn(rates: DeviceRates): boolean {
@@ -147,7 +150,8 @@ export function createRateStore(options: RateStoreOptions): RateStore {
     enter: remembered.enter,
     leave: remembered.leave,
 
-    takeMessages: (rates, count, monotonicMs) => rates.messages.take(count, messageRate, monotonicMs),
+    takeMessages: (rates, count, monotonicMs) =>
+      rates.messages.take(count, messageRate, monotonicMs),
 
     takeItems({ measurements, account }, count, monotonicMs) {
       measurements.take(count, itemRate, monotonicMs);

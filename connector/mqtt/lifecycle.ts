@@ -103,7 +103,8 @@ export function startTimeouts(deps: TimeoutDeps): () => void {
       // What is not acknowledged is in the way of others: it is read again when its device comes back.
       downlinkTimeoutMs: downlinkBudget.isWanted ? wantedDownlinkTimeoutMs : downlinkTimeoutMs,
     };
-    for (const connection of registry.connections) visit(connection, monotonicMs, { ...deps, tuning });
+    for (const connection of registry.connections)
+      visit(connection, monotonicMs, { ...deps, tuning });
     acknowledger.giveUpLate(registry.connections, limits.storeTimeoutMs);
     registry.forgetIdle();
   }, deps.tuning.sweepIntervalMs);

@@ -137,7 +137,8 @@ export function createPublisher(deps: PublishDeps) {
     if (connection.unacked.length === 0) connection.unacked = [unacked];
     else connection.unacked.push(unacked);
     if (isRepeated) unacked.stored();
-    else if (!backpressure.take(device, message, unacked)) passOn(device, message, unacked, clock());
+    else if (!backpressure.take(device, message, unacked))
+      passOn(device, message, unacked, clock());
   }
 
   return { acceptWill, acceptLeading, accept };

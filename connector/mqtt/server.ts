@@ -102,7 +102,8 @@ export async function startConnector(
 ): Promise<Connector> {
   const { limits, log, now } = options;
   const parts = createParts(options, ports);
-  const { tuning, observe, registry, reader, budget, backpressure, acknowledger, authenticator } = parts;
+  const { tuning, observe, registry, reader, budget, backpressure, acknowledger, authenticator } =
+    parts;
   const engine = await startAedes(parts, options);
   const runId = randomUUID().slice(0, 8);
   const connections = createConnections({ ...parts, engine, runId, now });
@@ -477,7 +478,10 @@ type DrainDeps = {
  * `drainMs`. What was not stored in time is not acknowledged: what need not be stored twice is left to the store, which
  * stops later. The service goes away, not the devices: no will is published.
  */
-export async function drain({ registry, reader, budget, acknowledger }: DrainDeps, drainMs: number) {
+export async function drain(
+  { registry, reader, budget, acknowledger }: DrainDeps,
+  drainMs: number,
+) {
   const flushMs = Math.min(longestFlushMs, drainMs / 2);
   reader.stop();
   acknowledger.readsEnd(registry.connections);

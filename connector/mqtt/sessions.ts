@@ -102,7 +102,13 @@ export function createRegistry(options: RegistryOptions) {
   }
 
   /** What ended connections left behind counts as their account's until it is stored or given up. */
-  function forgetUnused({ id, devices, connections, bytes, parkedBytes }: AccountConnections): void {
+  function forgetUnused({
+    id,
+    devices,
+    connections,
+    bytes,
+    parkedBytes,
+  }: AccountConnections): void {
     if (devices + connections + bytes + parkedBytes === 0) accounts.delete(id);
   }
 

@@ -341,7 +341,11 @@ export async function changePassword(
 
 /** False when the password was changed by somebody else meanwhile. */
 export async function setPassword(
-  { db, runFairly, revokeSessions }: Omit<ChangePasswordDeps, 'passwords' | 'throttle' | 'refusals'>,
+  {
+    db,
+    runFairly,
+    revokeSessions,
+  }: Omit<ChangePasswordDeps, 'passwords' | 'throttle' | 'refusals'>,
   change: { accountId: number; oldHash: string; newHash: string },
   by: DoneBy,
 ): Promise<boolean> {

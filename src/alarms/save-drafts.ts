@@ -114,7 +114,11 @@ function changedOf(
 const goesOn = (change: AlarmChangeKind) => change === 'fired' || change === 'ending';
 
 /** What was planned of those that closed is dropped, and who is to hear that they are over is told. */
-async function finishClosed(tx: Sql, drafts: readonly AlarmDraft[], deps: AlarmNotifier): Promise<void> {
+async function finishClosed(
+  tx: Sql,
+  drafts: readonly AlarmDraft[],
+  deps: AlarmNotifier,
+): Promise<void> {
   const closed = drafts.flatMap(({ alarm }): ClosedAlarm[] => {
     const { alarmId, closedBy, closedTs, announcement, movedTo } = alarm;
     if (closedBy === null || closedTs === null || announcement === 0) return [];

@@ -320,7 +320,10 @@ export function listConnectors(
 }
 
 /** What an evaluation says beside a device's evidence: its alarms, late measurements, when its connector listened. */
-export function createFindEvaluationContext({ config, clock }: Pick<Shared, 'config' | 'clock'>): FindEvaluationContext {
+export function createFindEvaluationContext({
+  config,
+  clock,
+}: Pick<Shared, 'config' | 'clock'>): FindEvaluationContext {
   const leaders = leadersAmong(config.connectors);
   const leaderOf = (connectorId: number) => leaders.get(connectorId) ?? null;
   return async (db, { deviceId, pId, newest, listenedSinceTs: sinceTs }) => {

@@ -18,7 +18,10 @@ import { type HttpOptions, type HttpServer, startHttp } from '../http/server.ts'
 import type { Ingest } from '../ingest/ingest.ts';
 import { startTicks } from '../ingest/ticks.ts';
 import { startEvery } from '../lib/wait.ts';
-import { type ConnectorUptime, startConnectorUptime } from '../connector-uptime/connector-uptime.ts';
+import {
+  type ConnectorUptime,
+  startConnectorUptime,
+} from '../connector-uptime/connector-uptime.ts';
 import {
   observeBridges,
   observeConnector,
@@ -69,7 +72,15 @@ export async function startDeviceServices(shared: Shared): Promise<DeviceService
   const logins = startDeviceLogins(shared);
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
-    const context: ConnectorContext = { shared, downlinks, ingest, throttle, presence, observer, rateStore };
+    const context: ConnectorContext = {
+      shared,
+      downlinks,
+      ingest,
+      throttle,
+      presence,
+      observer,
+      rateStore,
+    };
     if (settings.kind === 'mqtt') {
       connector = await startMqtt(context, settings.id, logins);
       await listening.add(settings.id, ingest.isStoring);

@@ -50,7 +50,8 @@ export async function startIngestion(
   runUuid: string,
   listening: Pick<ConnectorUptime, 'of'>,
 ): Promise<Ingestion> {
-  const { log, disposables, bus, clock, monotonicClock, memory, metrics, limitsOf, health } = shared;
+  const { log, disposables, bus, clock, monotonicClock, memory, metrics, limitsOf, health } =
+    shared;
   const outbox = await startNotificationsOf(shared);
   const knownSeries = createKnownSeries();
   const db = openIngestDb(shared, knownSeries);

@@ -9,7 +9,12 @@ import {
 import { type AlarmRouteDeps, alarmRoutes } from '../alarms/routes.ts';
 import { walkChangedAlarms } from '../alarms/rows.ts';
 import { listAlarmsNow, lockAlarms, noteNotified, takeBack } from '../alarms/save-drafts.ts';
-import { type ClosedAlarm, type DecideDeps, forgetAlarms, type AlarmNotifier } from '../alarms/store.ts';
+import {
+  type ClosedAlarm,
+  type DecideDeps,
+  forgetAlarms,
+  type AlarmNotifier,
+} from '../alarms/store.ts';
 import type { Config } from '../config/config.ts';
 import {
   type LinkPurpose,

@@ -4,7 +4,11 @@ import { createKeyAuthentication, isKeyText } from '../api-keys/api-keys.ts';
 import { intermittentAmong } from '../devices/schema.ts';
 import { DomainError } from '../errors.ts';
 import type { WalkAlarms } from '../events/feed.ts';
-import { createEventSource, createEventBroadcaster, type EventBroadcaster } from '../events/stream.ts';
+import {
+  createEventSource,
+  createEventBroadcaster,
+  type EventBroadcaster,
+} from '../events/stream.ts';
 import type { Account } from '../http/request.ts';
 import type { Route } from '../http/route.ts';
 import type { ImportPorts } from '../imports/imports.ts';

@@ -36,7 +36,9 @@ const againMs = 1_000;
  * Writes that the connectors of this process listen, and remembers when those of all processes did. A device
  * is not silent while nobody listens.
  */
-export async function startConnectorUptime(options: ConnectorUptimeOptions): Promise<ConnectorUptime> {
+export async function startConnectorUptime(
+  options: ConnectorUptimeOptions,
+): Promise<ConnectorUptime> {
   const { db, clock, leaderOf, onError, everyMs = 5_000 } = options;
   const heard = createHeardConnectors(keptDays * 86_400_000, gapSeconds * 1_000);
   const own: { leaderId: number; isListening: () => boolean }[] = [];

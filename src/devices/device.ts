@@ -348,10 +348,18 @@ export type FindEvaluationContext = (
   },
 ) => Promise<Omit<EvaluationContext & AskedAt, 'nowTs'>>;
 
-export type EvaluationRouteDeps = { db: Sql; findNewest: FindNewestOf; findEvaluationContext?: FindEvaluationContext };
+export type EvaluationRouteDeps = {
+  db: Sql;
+  findNewest: FindNewestOf;
+  findEvaluationContext?: FindEvaluationContext;
+};
 
 /** Why an event has not fired yet: what each live event's causes have collected and still lack. */
-export function evaluationRoute({ db, findNewest, findEvaluationContext }: EvaluationRouteDeps): Route {
+export function evaluationRoute({
+  db,
+  findNewest,
+  findEvaluationContext,
+}: EvaluationRouteDeps): Route {
   return defineRoute({
     name: 'explainEvaluation',
     scope: 'devices:read',

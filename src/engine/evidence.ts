@@ -197,7 +197,11 @@ function collectMore(
 }
 
 /** Whether a measurement fires an event that is spent at once (`isSpentAtOnce`): nothing is collected for it. */
-export function isSpent({ event }: CauseReader, draft: EvidenceDraft, val: Measurement['val']): boolean {
+export function isSpent(
+  { event }: CauseReader,
+  draft: EvidenceDraft,
+  val: Measurement['val'],
+): boolean {
   if (draft.get(event.index) !== null) return false;
   for (const cause of event.causes) if (judge(cause, val, undefined) !== true) return false;
   return true;

@@ -103,7 +103,13 @@ function watchedPurpose(purpose: CompiledPurpose): CompiledPurpose {
 function watchedState(state: CompiledState): CompiledState {
   const events = watchedEvents(state.events);
   const staying = state.isGlobal ? [] : events;
-  return { ...state, events, causesBySense: indexCausesBySense(events), timed: timedOf(events), staying };
+  return {
+    ...state,
+    events,
+    causesBySense: indexCausesBySense(events),
+    timed: timedOf(events),
+    staying,
+  };
 }
 
 function watchedEvents(events: LiveEvent[]): LiveEvent[] {

@@ -106,7 +106,12 @@ function setTime(own: EventEvidence, index: number, time: CauseTime): void {
  * One of the event's causes, or a tick of it, is at `t`: outcomes that are older than `maxAgeMs` by the newest such time
  * are dropped, and runs whose newest one is. `own`, the draft's, is changed.
  */
-export function dropOld(event: LiveEvent, draft: EvidenceDraft, own: EventEvidence, t: number): void {
+export function dropOld(
+  event: LiveEvent,
+  draft: EvidenceDraft,
+  own: EventEvidence,
+  t: number,
+): void {
   if (!event.isAged || !own.time) return;
   const newestT = Math.max(own.time.newestT ?? t, t);
   const causes = own.time.causes.map((time, index) => {

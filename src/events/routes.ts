@@ -19,7 +19,12 @@ import { eventExportRoute } from './export.ts';
 import type { WalkAlarms } from './feed.ts';
 import { listEvents } from './queries.ts';
 import { EventList, EventQuery, EventView, toEventView } from './schema.ts';
-import { type EventFilter, eventFilterOf, type EventBroadcaster, openEventStream } from './stream.ts';
+import {
+  type EventFilter,
+  eventFilterOf,
+  type EventBroadcaster,
+  openEventStream,
+} from './stream.ts';
 
 /** Specification section 4.4. */
 export function eventRoutes(deps: StreamRoutesDeps): Route[] {

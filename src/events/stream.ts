@@ -227,7 +227,10 @@ async function* writeSource(
     yield { bytes, position: writePosition(position) };
 }
 
-export type EventBroadcasterOptions = Pick<AccountEventsOptions, 'db' | 'heartbeatMs' | 'monotonicClock' | 'budget'> & {
+export type EventBroadcasterOptions = Pick<
+  AccountEventsOptions,
+  'db' | 'heartbeatMs' | 'monotonicClock' | 'budget'
+> & {
   bus: Bus;
 };
 
@@ -246,7 +249,10 @@ export type EventBroadcaster = {
 };
 
 /** Subscribes to the bus and queries the database only while there are streams. */
-export function createEventBroadcaster({ bus, ...options }: EventBroadcasterOptions): EventBroadcaster {
+export function createEventBroadcaster({
+  bus,
+  ...options
+}: EventBroadcasterOptions): EventBroadcaster {
   const byAccount = new Map<number, AccountEvents>();
   const lines = new Map<number, Promise<unknown>>();
   const nextSlice = createSlices();
@@ -433,9 +439,7 @@ export class AccountEvents {
     if (monotonicMs - this.#beatMs < everyMs) return;
     this.#beatMs = monotonicMs;
     for (const hasIds of [true, false]) {
-      const groups = [...this.#groups.values()].filter(
-        ({ filter }) => filter.hasIds === hasIds,
-      );
+      const groups = [...this.#groups.values()].filter(({ filter }) => filter.hasIds === hasIds);
       const subscribers = groups.flatMap((group) => [...group.subscribers]);
       const silent = subscribers.filter(({ givenMs }) => monotonicMs - givenMs >= everyMs);
       if (silent.length > 0) await this.#give(silent, writeBeat(position, hasIds));

@@ -149,7 +149,12 @@ export function createClearing(deps: ClearingDeps): Clearing {
   };
 }
 
-function clearRows(db: Sql, rows: OwnedRows, owners: number[], step: ClearingStep): Promise<boolean> {
+function clearRows(
+  db: Sql,
+  rows: OwnedRows,
+  owners: number[],
+  step: ClearingStep,
+): Promise<boolean> {
   const text = deletePieceOf(rows);
   return step.deleteAll((limit) => db.query(text, [owners, limit]));
 }

@@ -79,7 +79,11 @@ const timeOf = ({ echo }: TimeRequest, ts: number): Downlink => ({
 });
 
 /** Streams are to look: events were recorded, or alarms may have changed. */
-function publishEvents(recorded: NewEvent[], signals: Changes['signals'], { bus }: AfterCommitDeps): void {
+function publishEvents(
+  recorded: NewEvent[],
+  signals: Changes['signals'],
+  { bus }: AfterCommitDeps,
+): void {
   const concerned = [...recorded, ...signals.map(({ device }) => device)];
   const accountIds = [...new Set(concerned.map(({ accountId }) => accountId))];
   const deviceIds = [...new Set(concerned.map(({ deviceId }) => deviceId))];

@@ -6,7 +6,13 @@ import { type AfterCommitDeps, afterCommit } from './after-commit.ts';
 import type { ContextCache, ContextLoader } from './device-state.ts';
 import { type EventQuotaFilter, noneLeftOut } from './event-quota.ts';
 import { type Plan, planBatch, postponeUnread } from './plan.ts';
-import { areTicks, type DeviceQueue, type DeviceQueues, tickedTs, type DeviceBatch } from './queues.ts';
+import {
+  areTicks,
+  type DeviceQueue,
+  type DeviceQueues,
+  tickedTs,
+  type DeviceBatch,
+} from './queues.ts';
 import {
   type ApplyLimits,
   type DeviceState,
@@ -73,7 +79,10 @@ export async function commitBatch(
   async function loadPlanWrite(tx: Transaction): Promise<Written> {
     const tooMany = await load(deviceBatches, unread, tx, isOver, deps);
     const isTooMany = ({ queue }: DeviceBatch) => tooMany.has(queue);
-    const read = tooMany.size > 0 ? deviceBatches.filter((deviceBatch) => !isTooMany(deviceBatch)) : deviceBatches;
+    const read =
+      tooMany.size > 0
+        ? deviceBatches.filter((deviceBatch) => !isTooMany(deviceBatch))
+        : deviceBatches;
     const stored = areNew ? undefined : await findKept(tx, read);
     plan = planBatch(read, deps.limits, deps.maxBatchItems, stored);
     if (tooMany.size > 0) postponeUnread(plan, deviceBatches.filter(isTooMany));
@@ -92,7 +101,8 @@ export async function commitBatch(
     const known = read.filter(({ queue }) => queue.deviceState !== null);
     const stored = await findStoredAlready(tx, known, deps.findStored);
     // Forgotten meanwhile: that is no sign of a removal.
-    if (isOver() || known.some(({ queue }) => queue.deviceState === null)) throw new StaleDeviceState();
+    if (isOver() || known.some(({ queue }) => queue.deviceState === null))
+      throw new StaleDeviceState();
     return stored;
   }
 
@@ -160,9 +170,14 @@ async function load(
   return left;
 }
 
-function noteForgotten(error: StaleDeviceState, deviceBatches: DeviceBatch[], unread: ReadonlySet<DeviceQueue>): void {
+function noteForgotten(
+  error: StaleDeviceState,
+  deviceBatches: DeviceBatch[],
+  unread: ReadonlySet<DeviceQueue>,
+): void {
   for (const { queue } of deviceBatches)
-    if (queue.deviceState === null && !unread.has(queue)) error.forgotten.add(queue.device.deviceId);
+    if (queue.deviceState === null && !unread.has(queue))
+      error.forgotten.add(queue.device.deviceId);
 }
 
 /** TypeScript does not see that a callback has changed it. */
@@ -201,7 +216,10 @@ export async function findStoredAlready(
 }
 
 /** All that its purposes read, where one of them is in doubt. */
-function rowsOf({ device, watched, seen, clocks }: DeviceState, fragments: DeviceBatch['fragments']) {
+function rowsOf(
+  { device, watched, seen, clocks }: DeviceState,
+  fragments: DeviceBatch['fragments'],
+) {
   const rows: MeasurementRow[] = [];
   const newest = new Map<string, number>();
   let isInDoubt = false;

@@ -320,7 +320,8 @@ export class AccountCache {
     if (kept?.queue !== queue || (queue.lastArrival?.size ?? 0) > kept.arrivals) return false;
     const before = kept.deviceState;
     if (before.place !== deviceState.place || before.senses !== deviceState.senses) return false;
-    if (before.current !== deviceState.current || before.pending !== deviceState.pending) return false;
+    if (before.current !== deviceState.current || before.pending !== deviceState.pending)
+      return false;
     kept.deviceState = deviceState;
     kept.used = used;
     return true;

@@ -14,7 +14,9 @@ type Account<T> = LinkedQueue<T> & {
 
 const leastRemembered = 1_000;
 
-export function createAccountQueue<T extends Queued<T>>(options: AccountQueueOptions): AccountQueue<T> {
+export function createAccountQueue<T extends Queued<T>>(
+  options: AccountQueueOptions,
+): AccountQueue<T> {
   const { quantum, maxDebt, maxDebtors = 10_000 } = options;
   const accounts = new Map<number, Account<T>>();
   /** The ring, from the account whose turn it is to the one that waits longest for its own. */

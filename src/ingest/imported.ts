@@ -64,7 +64,11 @@ async function saveClocksOf(
     if (!last) continue;
     const own = { ts: last.ts, val: lastOf(last) as Measurement['val'] };
     const clock = stored.get(nameOf({ deviceId, sId }));
-    const state = watermarkAfterImport(clock, own, { plainTs, isAhead, aheadTs: arrivedTs + aheadMs });
+    const state = watermarkAfterImport(clock, own, {
+      plainTs,
+      isAhead,
+      aheadTs: arrivedTs + aheadMs,
+    });
     if (state === 'unknown') {
       const before = await findNewest(tx, [{ deviceId, sId }], arrivedTs + aheadMs);
       const { ts: clockTs = null, vals = [] } = before.get(deviceId)?.[sId] ?? {};

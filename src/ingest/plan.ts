@@ -250,7 +250,11 @@ function applyFragments(
 }
 
 /** Divides a device's fragments into those that the plan holds, and those that are postponed. */
-function splitAtBudget(deviceBatch: DeviceBatch, { done, split }: AppliedFragments, plan: Plan): void {
+function splitAtBudget(
+  deviceBatch: DeviceBatch,
+  { done, split }: AppliedFragments,
+  plan: Plan,
+): void {
   const { queue, fragments } = deviceBatch;
   if (done === fragments.length && !split) {
     plan.deviceBatches.push(deviceBatch);
@@ -354,7 +358,10 @@ function halveFragment(fragment: Fragment): [Fragment, Fragment] {
 }
 
 /** The first `count` items of a message, and the rest, as fragments; what was wrong with it is the first one's. */
-export function splitFragment({ message, content, rejections }: Fragment, count: number): [Fragment, Fragment] {
+export function splitFragment(
+  { message, content, rejections }: Fragment,
+  count: number,
+): [Fragment, Fragment] {
   switch (content.kind) {
     case 'measurements': {
       const [first, second] = cut(content.items, count);

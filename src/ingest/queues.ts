@@ -187,7 +187,10 @@ const longestName = 256;
  * A message as it is queued: its measurements in the order of their times, those of one time as they were
  * sent. Those without a time have that of their arrival.
  */
-export function assignTimestamps({ content, arrivedTs }: Read, queue: GivenTimestamps): UplinkContent {
+export function assignTimestamps(
+  { content, arrivedTs }: Read,
+  queue: GivenTimestamps,
+): UplinkContent {
   if (content.kind !== 'measurements') return content;
   const items = assignArrivals(content.items, arrivedTs, queue);
   const inOrder = isInOrder(items)
@@ -328,7 +331,12 @@ export function takeBatch(
     if (!queue) break;
     const begun = queue.busy ? again?.get(queue) : undefined;
     const deviceBatch = begun ?? { queue, fragments: [] };
-    const taken = takeFragments(deviceBatch, Math.min(maxCost - cost, from.remaining()), !begun, queues);
+    const taken = takeFragments(
+      deviceBatch,
+      Math.min(maxCost - cost, from.remaining()),
+      !begun,
+      queues,
+    );
     // Turns of ticks are beside those of messages; what they take is the account's all the same.
     queue.isTicking = from !== queues.readyDevices;
     if (queue.isTicking) from.charge(queue.accountId, taken);
@@ -351,7 +359,12 @@ export function takeBatch(
  * Takes the first of a device's messages, at least one and of about the cost `room`, into its part of the batch; gives
  * their cost.
  */
-function takeFragments(deviceBatch: DeviceBatch, remaining: number, isFirst: boolean, queues: DeviceQueues): number {
+function takeFragments(
+  deviceBatch: DeviceBatch,
+  remaining: number,
+  isFirst: boolean,
+  queues: DeviceQueues,
+): number {
   const { queue } = deviceBatch;
   if (isFirst) queue.cost = costOf(queue.deviceState);
   const { perItem } = queue.cost;

@@ -32,7 +32,8 @@ export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
 /** A part of a batch, with what its transactions have no room for. */
 async function storePart(part: DeviceBatch[], storing: Storing): Promise<void> {
   let deviceBatches = part;
-  while (deviceBatches.length > 0) deviceBatches = await storeAll(deviceBatches, { ...storing, batch: null });
+  while (deviceBatches.length > 0)
+    deviceBatches = await storeAll(deviceBatches, { ...storing, batch: null });
 }
 
 /** Tries until all of it is stored or has failed; of a part gives what its transaction had no room for. */
@@ -109,7 +110,11 @@ function withoutGivenUp(deviceBatches: DeviceBatch[], { givenUp, deps }: Storing
 }
 
 /** The bounds are reached, or the service stops: nothing is acknowledged, and devices send it again. */
-export function giveUp(deviceBatches: DeviceBatch[], cause: unknown, { givenUp, deps }: Storing): void {
+export function giveUp(
+  deviceBatches: DeviceBatch[],
+  cause: unknown,
+  { givenUp, deps }: Storing,
+): void {
   const { log, stopping, queues } = deps;
   forgetDeviceStates(deviceBatches);
   const message = stopping.aborted
@@ -129,7 +134,8 @@ export function giveUp(deviceBatches: DeviceBatch[], cause: unknown, { givenUp, 
 
 /** None of these messages is acknowledged. */
 export function failAll(deviceBatches: DeviceBatch[], error: unknown): void {
-  for (const { fragments } of deviceBatches) for (const { message } of fragments) message.fail(error);
+  for (const { fragments } of deviceBatches)
+    for (const { message } of fragments) message.fail(error);
 }
 
 /**
@@ -142,7 +148,9 @@ export async function findDevicesAtFault(
   db: Sql,
 ): Promise<ReadonlySet<number>> {
   if (error instanceof MillisecondFull) return new Set(error.rows.map(({ deviceId }) => deviceId));
-  const queues = deviceBatch.map(({ queue }) => queue).filter(({ deviceState }) => deviceState !== null);
+  const queues = deviceBatch
+    .map(({ queue }) => queue)
+    .filter(({ deviceState }) => deviceState !== null);
   const changed = await listChanged(db, queues);
   for (const queue of queues) if (changed.has(queue.device.deviceId)) queue.deviceState = null;
   for (const deviceId of error.forgotten) changed.add(deviceId);
@@ -228,10 +236,19 @@ function givenUp(deviceBatches: DeviceBatch[], error: unknown, storing: Storing)
   return again([]);
 }
 
-async function waitAndRetry(deviceBatches: DeviceBatch[], error: unknown, storing: Storing): Promise<RetryPlan> {
+async function waitAndRetry(
+  deviceBatches: DeviceBatch[],
+  error: unknown,
+  storing: Storing,
+): Promise<RetryPlan> {
   const { attempts, deps } = storing;
   deps.log.warn(
-    { event: 'batch.retried', err: error, attempt: attempts.failures, devices: deviceBatches.length },
+    {
+      event: 'batch.retried',
+      err: error,
+      attempt: attempts.failures,
+      devices: deviceBatches.length,
+    },
     'A batch could not be stored and is tried again.',
   );
   await pauseBeforeNext(attempts, deps);
@@ -277,7 +294,9 @@ function isolate([deviceBatch]: DeviceBatch[], error: unknown, { log }: StoreDep
     { event: 'item.refused', err: error, device: deviceBatch.queue.device.uuid },
     'The database refused an item, which became a rejection of its device.',
   );
-  return [{ queue: deviceBatch.queue, fragments: [toRejection(fragment, stateOf(error) || 'internal')] }];
+  return [
+    { queue: deviceBatch.queue, fragments: [toRejection(fragment, stateOf(error) || 'internal')] },
+  ];
 }
 
 /** How often, and for how long, the messages of a batch are tried again before they fail. */

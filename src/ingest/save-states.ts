@@ -9,7 +9,10 @@ import { ofDevice, type Remarked, type Watermark } from './rules/watermark.ts';
 /** A device as it stands after the transaction, and what of its evidence is written. */
 type Saved = { deviceState: DeviceState; write: EvidenceWrite };
 
-const toSaved = (deviceState: DeviceState): Saved => ({ deviceState, write: evidenceWrite(deviceState) });
+const toSaved = (deviceState: DeviceState): Saved => ({
+  deviceState,
+  write: evidenceWrite(deviceState),
+});
 
 /** Writes where devices stand now; says how many still stood at the version before. */
 export async function saveStates(tx: Sql, deviceStates: DeviceState[]): Promise<number> {

@@ -120,7 +120,8 @@ const accountIdsOf = ({ moved, evaluated, held, unchanged }: Plan): number[] => 
 
 /** What is remembered of them says that they are there: they are read again, and found to be gone. */
 function forgetDevicesOf({ deviceBatches }: Plan, accountIds: ReadonlySet<number>): void {
-  for (const { queue } of deviceBatches) if (accountIds.has(queue.accountId)) queue.deviceState = null;
+  for (const { queue } of deviceBatches)
+    if (accountIds.has(queue.accountId)) queue.deviceState = null;
 }
 
 /** Gives the events that are new. */
@@ -407,7 +408,10 @@ export class MillisecondFull extends Error {
 }
 
 /** The same batch, with those measurements turned into rejections. */
-export function rejectBeyondMillisecond(batch: DeviceBatch[], rows: MeasurementRow[]): DeviceBatch[] {
+export function rejectBeyondMillisecond(
+  batch: DeviceBatch[],
+  rows: MeasurementRow[],
+): DeviceBatch[] {
   const full = new Set(rows.map((row) => nameOf(row.deviceId, row)));
   return batch.map(({ queue, fragments }) => {
     const isFull = ({ value }: Item<SentMeasurement>) => {
@@ -419,13 +423,17 @@ export function rejectBeyondMillisecond(batch: DeviceBatch[], rows: MeasurementR
   });
 }
 
-function rejectSome(fragment: Fragment, isWrong: (item: Item<SentMeasurement>) => boolean): Fragment {
+function rejectSome(
+  fragment: Fragment,
+  isWrong: (item: Item<SentMeasurement>) => boolean,
+): Fragment {
   const { message, content, rejections } = fragment;
   if (content.kind !== 'measurements' || !content.items.some(isWrong)) return fragment;
-  return newFragment(message, { ...content, items: content.items.filter((item) => !isWrong(item)) }, [
-    ...rejections,
-    ...content.items.filter(isWrong).map(toRejection),
-  ]);
+  return newFragment(
+    message,
+    { ...content, items: content.items.filter((item) => !isWrong(item)) },
+    [...rejections, ...content.items.filter(isWrong).map(toRejection)],
+  );
 }
 
 function toRejection({ index, value: { sId, ts } }: Item<SentMeasurement>): Rejection {

@@ -118,7 +118,8 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
         onError(error);
         return false;
       });
-      if (isBusy) await pause(Math.min(longestRestMs, monotonicClock() - startedMs), stopping.signal);
+      if (isBusy)
+        await pause(Math.min(longestRestMs, monotonicClock() - startedMs), stopping.signal);
       else await rest.rest(pollMs);
     }
   }

@@ -11,7 +11,10 @@ export async function yieldToEventLoop(): Promise<void> {
 const visitedAtOnce = 100;
 
 /** Visits the things that are there now one after the other; where there are thousands, others have their turn. */
-export async function forEachYielding<T>(things: Iterable<T>, visit: (thing: T) => void): Promise<void> {
+export async function forEachYielding<T>(
+  things: Iterable<T>,
+  visit: (thing: T) => void,
+): Promise<void> {
   for (const [index, thing] of Array.from(things).entries()) {
     if (index > 0 && index % visitedAtOnce === 0) await yieldToEventLoop();
     visit(thing);

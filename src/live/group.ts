@@ -60,7 +60,11 @@ export class Group {
   }
 
   /** As pieces of a stream. `heardMs`: all that came before it was handled. */
-  *write(values: readonly Value[], heardMs: number, monotonicMs: MonotonicMs): Generator<StreamPiece<string>> {
+  *write(
+    values: readonly Value[],
+    heardMs: number,
+    monotonicMs: MonotonicMs,
+  ): Generator<StreamPiece<string>> {
     for (const value of values) this.#note(value, monotonicMs);
     for (const bytes of toBytes(values)) yield { bytes, position: this.position(heardMs) };
   }

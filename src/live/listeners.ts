@@ -25,7 +25,8 @@ export function startListeners(options: ListenersOptions): Listeners {
 
   function collect(): void {
     const monotonicMs = monotonicClock();
-    for (const [process, { untilMs }] of byProcess) if (untilMs <= monotonicMs) byProcess.delete(process);
+    for (const [process, { untilMs }] of byProcess)
+      if (untilMs <= monotonicMs) byProcess.delete(process);
     accounts = new Set([...byProcess.values()].flatMap(({ accountIds }) => accountIds));
   }
   const ends = [

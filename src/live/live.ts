@@ -208,7 +208,11 @@ export class AccountValues {
     try {
       const first = await read;
       const group = this.#groupOf(filter, first);
-      const subscriber = new Subscriber<string>('', this.#options.monotonicClock(), this.#options.budget);
+      const subscriber = new Subscriber<string>(
+        '',
+        this.#options.monotonicClock(),
+        this.#options.budget,
+      );
       group.subscribers.add(subscriber);
       if (!this.#isRunning) void this.#run();
       return { subscriber, position: first.position, leave: () => this.#leave(group, subscriber) };

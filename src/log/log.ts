@@ -56,7 +56,13 @@ export type LogOptions = {
  */
 export function createLog(options: LogOptions): ServiceLog {
   // oxlint-disable-next-line no-restricted-globals -- how many lines a second are written
-  const { level, isTerminal, role, connectorId, monotonicClock = () => performance.now() } = options;
+  const {
+    level,
+    isTerminal,
+    role,
+    connectorId,
+    monotonicClock = () => performance.now(),
+  } = options;
   const { destination: to } = options;
   const destination = isTerminal ? prettyLines(to) : (to ?? pino.destination(1));
   const lines = pino(

@@ -17,7 +17,14 @@ import {
   type DeliveryOutcome,
 } from './outbox.ts';
 import { type Reason, reasons } from './reasons.ts';
-import type { AlarmNow, AlarmPort, Lane, MessageChannel, NumberRule, Delivery } from './recipients.ts';
+import type {
+  AlarmNow,
+  AlarmPort,
+  Lane,
+  MessageChannel,
+  NumberRule,
+  Delivery,
+} from './recipients.ts';
 import { hasPushToken, removePushToken } from './routes.ts';
 import { countSegments, describeTime, maxSegments, wordsOf } from './text.ts';
 import { type HookLinks, hookPayload } from './webhook-docs.ts';
@@ -54,12 +61,14 @@ export async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<v
       if (outcome.state !== 'queued')
         for (const one of settled) await endAnnouncement(tx, one, { alarms, nowTs });
     });
-    if (outcome.state !== 'queued' && delivery.alarmId !== null) alarms.onChanged(delivery.accountId);
+    if (outcome.state !== 'queued' && delivery.alarmId !== null)
+      alarms.onChanged(delivery.accountId);
     onOutcome?.({ kind, state: outcome.state === 'queued' ? 'retried' : outcome.state });
   };
   const via = viaOf(deps, kind);
   // A telephone whose session has ended, or whose token has left `apn`, gets nothing that still waited for it.
-  const isGone = kind === 'push' && !(await hasPushToken(db, delivery.accountId, delivery.recipient));
+  const isGone =
+    kind === 'push' && !(await hasPushToken(db, delivery.accountId, delivery.recipient));
   const needless = isGone ? 'contact-gone' : reasonAgainst(delivery, deps.isAllowedNumber);
   try {
     if (needless) throw new DeliveryError('never', needless, reasons[needless]);
@@ -72,7 +81,13 @@ export async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<v
     const again = verdict === 'again' && delivery.attempts < maxAttempts;
     const restMs = Math.min(failure.retryAfterMs ?? 0, longestRestMs);
     // What a provider says is for the operator: an account is told a reason of ours.
-    undelivered.note({ about: { notificationId: delivery.id }, host: delivery.host, via, failure, again });
+    undelivered.note({
+      about: { notificationId: delivery.id },
+      host: delivery.host,
+      via,
+      failure,
+      again,
+    });
     await settle(
       {
         state: again ? 'queued' : 'failed',
@@ -119,7 +134,8 @@ function isOfRecipient(kind: MessageChannel, verdict: DriverVerdict, reason: Rea
 /** Why a message need not be tried, judged when it is its turn: what waited may be older than the rules. */
 export function reasonAgainst(delivery: Delivery, isAllowedNumber: NumberRule): Reason | null {
   if (delivery.isDisabled) return 'account-disabled';
-  if (delivery.kind === 'email' && delivery.type !== 'confirm' && !delivery.isConfirmed) return 'not-confirmed';
+  if (delivery.kind === 'email' && delivery.type !== 'confirm' && !delivery.isConfirmed)
+    return 'not-confirmed';
   if (delivery.type === 'confirm' && delivery.isUnsubscribed) return 'not-confirmed';
   if (!delivery.isSuiting) return 'other-labels';
   if (delivery.kind !== 'sms') return null;
@@ -222,8 +238,12 @@ type Digested = { title: string; alarmId: number | null };
  * A message as it goes out: with what became of its alarm meanwhile, or, where its recipient had many lately,
  * with all others that wait for it.
  */
-export async function digest({ db, alarms, clock }: DigestDeps, delivery: Delivery): Promise<Delivery> {
-  const isOfMany = delivery.isGathering && delivery.kind !== 'webhook' && delivery.deviceUuid !== null;
+export async function digest(
+  { db, alarms, clock }: DigestDeps,
+  delivery: Delivery,
+): Promise<Delivery> {
+  const isOfMany =
+    delivery.isGathering && delivery.kind !== 'webhook' && delivery.deviceUuid !== null;
   const others = isOfMany ? await listDigested(db, delivery, clock()) : [];
   const all = [delivery, ...others];
   const ids = all.flatMap(({ alarmId }) => alarmId ?? []);
@@ -364,7 +384,14 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
       const free = freePlaces();
       if (Object.values(free).every((n) => n <= 0)) return;
       const deliveries = [...underWay].map(({ delivery }) => delivery);
-      const query = { nowTs: clock(), places: free, perAccount, perHost, underWay: deliveries, leaseMs };
+      const query = {
+        nowTs: clock(),
+        places: free,
+        perAccount,
+        perHost,
+        underWay: deliveries,
+        leaseMs,
+      };
       for (const delivery of await claimDue(db, query)) begin(delivery);
       lastLookTs = clock();
     } while (again && !closed);

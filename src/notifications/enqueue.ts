@@ -341,7 +341,11 @@ export type NotifyOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
  * Queues what people are to be told within the caller's transaction, and answers for each ask, in their order,
  * how many messages that makes, or why it makes none.
  */
-export async function notify(tx: Sql, asks: readonly Ask[], options: NotifyOptions): Promise<NotifyResult[]> {
+export async function notify(
+  tx: Sql,
+  asks: readonly Ask[],
+  options: NotifyOptions,
+): Promise<NotifyResult[]> {
   if (asks.length === 0) return [];
   const { ownChannels, ...rest } = options;
   const configured = await findConfigured(tx, ownChannels, options.nowTs);
@@ -472,7 +476,10 @@ function messageOf(contact: NotifiedContact, closed: ClosedAlarm, body: string):
 }
 
 /** Each once, with the first that it was told. */
-async function listNotifiedContacts(tx: Sql, closed: readonly ClosedAlarm[]): Promise<NotifiedContact[]> {
+async function listNotifiedContacts(
+  tx: Sql,
+  closed: readonly ClosedAlarm[],
+): Promise<NotifiedContact[]> {
   const { rows } = await tx.query<NotifiedContact>({
     name: 'outbox-list-told-contacts',
     text: `

@@ -26,7 +26,13 @@ import {
 } from './enqueue.ts';
 import { createUndeliveredLog, type NotificationLog } from './log.ts';
 import { deliverTask, migrateWorker, startWorker, takeOver } from './old-jobs.ts';
-import { dropPlanned, endAnnouncement, forgetRecipients, giveUpOld, queuePlanned } from './outbox.ts';
+import {
+  dropPlanned,
+  endAnnouncement,
+  forgetRecipients,
+  giveUpOld,
+  queuePlanned,
+} from './outbox.ts';
 import {
   type AlarmPort,
   createNumberRule,

@@ -423,7 +423,11 @@ export async function listAlarmIds(tx: Sql, { id, alarmId }: Delivery): Promise<
  * Writes down how an attempt ended, also of the messages that went out with it, and gives the turn back. What
  * failed for good no longer counts for the limits of its day. Gives the announcements that it was about.
  */
-export async function settleDelivery(tx: Sql, delivery: Delivery, outcome: DeliveryOutcome): Promise<GivenUp[]> {
+export async function settleDelivery(
+  tx: Sql,
+  delivery: Delivery,
+  outcome: DeliveryOutcome,
+): Promise<GivenUp[]> {
   const { state, reason, error, via, nowTs, dueMs } = outcome;
   const { rows } = await tx.query<GivenUp & { countedOn: string | null }>(
     `update notification

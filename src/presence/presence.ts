@@ -81,7 +81,11 @@ export class AccountPresence {
   }
 
   join(reach: Reach): Joined {
-    const subscriber = new Subscriber(position, this.#options.monotonicClock(), this.#options.budget);
+    const subscriber = new Subscriber(
+      position,
+      this.#options.monotonicClock(),
+      this.#options.budget,
+    );
     this.#subscribers.set(subscriber, reach);
     return { subscriber, leave: () => this.#leave(subscriber) };
   }
@@ -128,7 +132,8 @@ export class AccountPresence {
     const monotonicMs = this.#options.monotonicClock();
     const piece = { bytes: Buffer.from(stillHere), position };
     for (const subscriber of this.#subscribers.keys())
-      if (monotonicMs - subscriber.givenMs >= this.#options.heartbeatMs / 2) subscriber.give(piece, monotonicMs);
+      if (monotonicMs - subscriber.givenMs >= this.#options.heartbeatMs / 2)
+        subscriber.give(piece, monotonicMs);
   }
 
   #leave(subscriber: Subscriber<string>): void {
@@ -153,7 +158,9 @@ export const writeAskAgain = (reason: AskAgain): Buffer =>
 export type WritePresence = (turn: PresenceBatch, reach: Pick<Reach, 'has'>) => Buffer;
 
 /** `isIntermittent`: of a connector, as of `Presence`. */
-export function createWritePresence(isIntermittent: (connectorId: number) => boolean): WritePresence {
+export function createWritePresence(
+  isIntermittent: (connectorId: number) => boolean,
+): WritePresence {
   return (turn, reach) => {
     if ('reason' in turn) return writeAskAgain(turn.reason);
     const messages = turn.devices

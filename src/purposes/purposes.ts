@@ -74,7 +74,9 @@ function register(deps: PurposeRouteDeps): Route {
           return made;
         };
         const storeOnce = () => (keep ? db.transaction(store) : store(db));
-        return runFairly(accountId, () => storeWithin(db, { accountId, quotas, adding }, storeOnce));
+        return runFairly(accountId, () =>
+          storeWithin(db, { accountId, quotas, adding }, storeOnce),
+        );
       });
       return { ...made, warnings: await warnOfPurpose(body, warnings, deps.warnOfNumbers) };
     },

@@ -1,5 +1,9 @@
 import { describe, expect, test } from 'vitest';
-import { createLargeMessageBudget, type LargePlace, type LargeMessageBudget } from '../../connector/device/uplink.ts';
+import {
+  createLargeMessageBudget,
+  type LargePlace,
+  type LargeMessageBudget,
+} from '../../connector/device/uplink.ts';
 
 const size = 256;
 

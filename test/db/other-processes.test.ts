@@ -72,7 +72,10 @@ test('a statement or a transaction of another process is seen, and that it is ov
 
 test('where the database does not answer, it counts as busy', async () => {
   const away = { query: () => Promise.reject(new Error('away')) };
-  const { areBusy, close } = watchOtherProcesses({ db: away as never, monotonicClock: () => monotonicMs });
+  const { areBusy, close } = watchOtherProcesses({
+    db: away as never,
+    monotonicClock: () => monotonicMs,
+  });
   for (let n = 0; n < 10; n += 1) {
     expect(areBusy()).toBe(true);
     await Promise.resolve();

@@ -7,7 +7,9 @@ const reads =
   /\b(Date\.now|new Date\(|performance\.now|Math\.random|randomUUID|randomBytes|uptime)\b/;
 
 const readers = [clockReaders, randomReaders].flatMap((table) =>
-  Object.keys(table).flatMap((module) => readersOf(table, module).map((file) => ({ module, file }))),
+  Object.keys(table).flatMap((module) =>
+    readersOf(table, module).map((file) => ({ module, file })),
+  ),
 );
 
 test('each file that may read a clock or draw at random is there, in its room, and does', () => {
@@ -25,7 +27,12 @@ test('the rooms that they are named by are those of lint', () => {
 });
 
 test('a present says by its name which clock it is of: `nowTs` the time of day, `monotonicMs` the other', () => {
-  const files = globSync(['src/**/*.{ts,tsx}', 'connector/**/*.ts', 'bench/**/*.ts', 'test/**/*.ts']);
+  const files = globSync([
+    'src/**/*.{ts,tsx}',
+    'connector/**/*.ts',
+    'bench/**/*.ts',
+    'test/**/*.ts',
+  ]);
   expect(files.length).toBeGreaterThan(900);
   const unclear = new RegExp(`\\bnow${'Ms'}\\b`);
   expect(files.filter((file) => unclear.test(readFileSync(file, 'utf8')))).toEqual([]);

@@ -17,7 +17,11 @@ function statesAfter(values: readonly number[]): number[] {
   let state = cold;
   return values.map((val, n) => {
     const ts = start + n * minute;
-    const { transition } = evaluator.measure({ sId: '0x10', val, ts }, { t: ts, arrivedTs: ts }, true);
+    const { transition } = evaluator.measure(
+      { sId: '0x10', val, ts },
+      { t: ts, arrivedTs: ts },
+      true,
+    );
     return (state = transition?.to.stId ?? state);
   });
 }

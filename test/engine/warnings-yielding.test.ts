@@ -26,9 +26,9 @@ test('what is found in turns is what is found at once', async () => {
       // Senses that are alike, and whose they are, make no difference.
       if (devices) {
         const distinct = new Map(devices.flat().map((sense) => [JSON.stringify(sense), sense]));
-        expect(await listWarningsYielding(all, [[...distinct.values()]], pathOf, yieldToEventLoop)).toEqual(
-          atOnce.slice(0, 100),
-        );
+        expect(
+          await listWarningsYielding(all, [[...distinct.values()]], pathOf, yieldToEventLoop),
+        ).toEqual(atOnce.slice(0, 100));
       }
     }),
     { numRuns: 300 },
@@ -66,7 +66,9 @@ test('others have their turn in between', async () => {
 
 test('a hundred warnings are enough, and many devices are looked at so far only', async () => {
   const never = searching(() => [{ sId: '0x1', thresholds: {} }]);
-  expect(await listWarningsYielding([never], undefined, pathOf, yieldToEventLoop)).toHaveLength(100);
+  expect(await listWarningsYielding([never], undefined, pathOf, yieldToEventLoop)).toHaveLength(
+    100,
+  );
   const beyond = searching(() => [{ sId: '0x1', thresholds: { isGt: 9 } }]);
   const ranges = Array.from({ length: 1_000 }, (_, min) => ({ sId: '0x1', min: -min, max: 1 }));
   const warnings = listWarnings([beyond], [ranges], pathOf);

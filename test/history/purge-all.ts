@@ -1,5 +1,9 @@
 import type { Database } from '../../src/db/database.ts';
-import { purgeDevices, type RemovedDevices, ClearingStep } from '../../src/history/clear-removed.ts';
+import {
+  purgeDevices,
+  type RemovedDevices,
+  ClearingStep,
+} from '../../src/history/clear-removed.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
 
 /** Deletes all history of devices, in as many turns as it takes. */

@@ -2,7 +2,11 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { createRequestScheduler, OneByOne, type RequestScheduler } from '../../src/http/arrivals.ts';
+import {
+  createRequestScheduler,
+  OneByOne,
+  type RequestScheduler,
+} from '../../src/http/arrivals.ts';
 import { refuseAtOnce } from '../../src/http/server.ts';
 
 beforeEach(() => void vi.useFakeTimers({ toFake: ['setImmediate', 'setTimeout'] }));

@@ -41,7 +41,9 @@ function start(changed: Partial<BatcherOptions> = {}): void {
     begun.push({ batch, commit, finish });
     return promise;
   };
-  batcher = createBatcher({ ...options, ...changed }, queues, storeBatch, { monotonicClock: Date.now });
+  batcher = createBatcher({ ...options, ...changed }, queues, storeBatch, {
+    monotonicClock: Date.now,
+  });
 }
 
 async function turnOfTheLoop(): Promise<void> {

@@ -27,7 +27,8 @@ describe('queues', () => {
   it('fill a batch up to about the limit and leave the rest in line', () => {
     const queues = new DeviceQueues(10);
     // Forty more than its measurements: none was read yet.
-    for (const n of [1, 2, 3]) queues.add(queues.queueOf(device(n)), measurementsFragment(`d${n}`, 60));
+    for (const n of [1, 2, 3])
+      queues.add(queues.queueOf(device(n)), measurementsFragment(`d${n}`, 60));
     expect(fragmentIds(takeBatch(queues, 150))).toEqual(['d1', 'd2']);
     expect(fragmentIds(takeBatch(queues, 150))).toEqual(['d3']);
   });
@@ -220,10 +221,9 @@ describe('split', () => {
     expect(bisect([{ queue: one, fragments }])?.map(fragmentIds)).toEqual([['a'], ['b']]);
     const [fragment] = fragments;
     const byItem = bisect([{ queue: one, fragments: fragment ? [fragment] : [] }]);
-    expect(byItem?.map((part) => part[0]?.fragments.map(({ content }) => sizeOf(content)))).toEqual([
-      [1],
-      [1],
-    ]);
+    expect(byItem?.map((part) => part[0]?.fragments.map(({ content }) => sizeOf(content)))).toEqual(
+      [[1], [1]],
+    );
     expect(fragment?.message.open).toBe(2);
   });
 

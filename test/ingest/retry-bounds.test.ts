@@ -12,7 +12,8 @@ test('redeliveries are expected for ten seconds after the last one that was met'
 test('the bounds are counted from the first attempt that stored nothing, and anew after one that did', () => {
   let monotonicMs = 1_000;
   const attempts: Attempts = { failures: 0, sinceMs: 0 };
-  const may = () => mayFollow(attempts, { retry: { attempts: 3, forMs: 500 }, monotonicClock: () => monotonicMs });
+  const may = () =>
+    mayFollow(attempts, { retry: { attempts: 3, forMs: 500 }, monotonicClock: () => monotonicMs });
   expect([may(), may(), may()]).toEqual([true, true, false]);
   attempts.failures = 0;
   expect(may()).toBe(true);

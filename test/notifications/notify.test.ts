@@ -1,6 +1,11 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Actions } from '../../src/contract/actions.ts';
-import { type Ask, notify, type NotifyOptions, type NotifyResult } from '../../src/notifications/enqueue.ts';
+import {
+  type Ask,
+  notify,
+  type NotifyOptions,
+  type NotifyResult,
+} from '../../src/notifications/enqueue.ts';
 import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { event, givenDevice, outcomesOf, quotas, silent, type Owner } from './fixtures.ts';
@@ -34,8 +39,16 @@ const askOf = ({ accountId, deviceId, deviceUuid }: Owner, actions: object): Ask
 });
 const push = { cloud: { sendPush: true } };
 const smsTo = (...phoneNumber: string[]) => ({ sms: { text: 'Come home', phoneNumber } });
-const told = (queued: number, planned = 0): NotifyResult => ({ queued, planned, notNotified: null });
-const nobody = (notNotified: NotifyResult['notNotified']): NotifyResult => ({ queued: 0, planned: 0, notNotified });
+const told = (queued: number, planned = 0): NotifyResult => ({
+  queued,
+  planned,
+  notNotified: null,
+});
+const nobody = (notNotified: NotifyResult['notNotified']): NotifyResult => ({
+  queued: 0,
+  planned: 0,
+  notNotified,
+});
 const tellAll = (asks: Ask[], own: Partial<NotifyOptions> = {}) =>
   database.db.transaction((tx) => notify(tx, asks, { ...options, ...own }));
 

@@ -13,7 +13,10 @@ beforeEach(() => void (told.length = 0));
 it('gives everything back, last in first out, however many steps hang', async () => {
   const disposables = createDisposables(log);
   const order: string[] = [];
-  disposables.add('database', (withinMs) => void order.push(withinMs > 0 ? 'database' : 'too late'));
+  disposables.add(
+    'database',
+    (withinMs) => void order.push(withinMs > 0 ? 'database' : 'too late'),
+  );
   disposables.add('slow', never);
   disposables.add('pool', () => void order.push('pool'));
   disposables.add('slower', never);

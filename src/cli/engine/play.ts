@@ -131,7 +131,10 @@ export class Arrival {
     take: (measurement: Measurement, t: number | null) => void,
   ): Remark[] {
     const items = sent.map((value, index) => ({ index, value }));
-    const content = assignTimestamps({ content: { kind: 'measurements', items }, arrivedTs }, this.#queue);
+    const content = assignTimestamps(
+      { content: { kind: 'measurements', items }, arrivedTs },
+      this.#queue,
+    );
     if (content.kind !== 'measurements') return [];
     this.#watch(sent);
     const rows = noChanges();

@@ -94,7 +94,8 @@ function applyFragment(
 ): Applied {
   for (const rejection of rejections) scope.reject(rejection);
   if (content.kind === 'tick') return whole(deviceState);
-  if (content.kind === 'profile-answer') return whole(applyAnswer(deviceState, content.answer, scope));
+  if (content.kind === 'profile-answer')
+    return whole(applyAnswer(deviceState, content.answer, scope));
   if (content.kind === 'profile-request') return whole(applyRequest(deviceState, scope));
   // A device that never asked for a profile is a plain sensor: it runs what is pending from here on. It may have
   // been silent since that was installed.
@@ -333,7 +334,11 @@ export function planDue(
     return { deviceState: { ...after, earliestDue }, row: null, cost };
   const dueTs = next === null ? null : Math.max(next, arrivedTs + leastMs);
   const { deviceId, accountId } = after.device;
-  return { deviceState: { ...after, dueTs, earliestDue }, row: { deviceId, accountId, dueTs }, cost };
+  return {
+    deviceState: { ...after, dueTs, earliestDue },
+    row: { deviceId, accountId, dueTs },
+    cost,
+  };
 }
 
 /** When the engine wants to be called for the device as it stands now, ms; null: nothing waits for time alone. */
@@ -372,7 +377,8 @@ export function applyState(
 ): DeviceState {
   const to: Place = { puId: report.puId, stId: report.stId };
   const ts = report.ts ?? scope.arrivedTs;
-  const wrong = checkTime(ts, scope, scope.limits.eventMaxAgeMs, '/ts') ?? checkPlace(deviceState, to);
+  const wrong =
+    checkTime(ts, scope, scope.limits.eventMaxAgeMs, '/ts') ?? checkPlace(deviceState, to);
   if (wrong) {
     scope.reject(wrong);
     return deviceState;
@@ -443,7 +449,12 @@ export function applyEvents(
   return { deviceState, items: Math.max(1, applied) };
 }
 
-function check(deviceState: DeviceState, { cause }: EventReport, scope: MessageScope, path: string) {
+function check(
+  deviceState: DeviceState,
+  { cause }: EventReport,
+  scope: MessageScope,
+  path: string,
+) {
   const { eventMaxAgeMs } = scope.limits;
   const wrongTime = checkTime(cause.engine.ts, scope, eventMaxAgeMs, `${path}/cause/engine/ts`);
   if (wrongTime) return wrongTime;

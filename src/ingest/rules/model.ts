@@ -76,7 +76,11 @@ export type Fragment = {
   isRefused?: true;
 };
 
-export function newFragment(message: Message, content: FragmentContent, rejections: Rejection[]): Fragment {
+export function newFragment(
+  message: Message,
+  content: FragmentContent,
+  rejections: Rejection[],
+): Fragment {
   return { message, content, size: sizeOf(content), rejections };
 }
 

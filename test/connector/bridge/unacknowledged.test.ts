@@ -1,10 +1,18 @@
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createUnacknowledged, type UnacknowledgedPacket } from '../../../connector/bridge/client.ts';
+import {
+  createUnacknowledged,
+  type UnacknowledgedPacket,
+} from '../../../connector/bridge/client.ts';
 
 const budget = { maxMessages: 1_000, maxBytes: 1_000_000 };
-const message = (stream: PassThrough, messageId: number, bytes = 10, qos = 1): UnacknowledgedPacket => ({
+const message = (
+  stream: PassThrough,
+  messageId: number,
+  bytes = 10,
+  qos = 1,
+): UnacknowledgedPacket => ({
   qos,
   messageId,
   bytes,
