@@ -55,12 +55,12 @@ export type LogOptions = {
  * event a highest rate; what is left out is counted and said (`log.lines-omitted`).
  */
 export function createLog(options: LogOptions): ServiceLog {
-  // oxlint-disable-next-line no-restricted-globals -- how many lines a second are written
   const {
     level,
     isTerminal,
     role,
     connectorId,
+    // oxlint-disable-next-line no-restricted-globals -- how many lines a second are written
     monotonicClock = () => performance.now(),
   } = options;
   const { destination: to } = options;
