@@ -2,7 +2,7 @@ import { consoleModules } from './console-modules.ts';
 import type { Module } from './module.ts';
 
 const servers = ['aedes', 'mqtt', 'koa', '@koa/*'];
-const storage = ['pg', 'ioredis', 'graphile-worker', 'node-pg-migrate'];
+const storage = ['pg', 'ioredis', 'node-pg-migrate'];
 const web = ['koa', '@koa/*', 'koa-*'];
 const handed = 'A feature is handed what it needs of another one by assembly/.';
 
@@ -42,7 +42,7 @@ export const modules: Module[] = [
   {
     files: 'src/lib/*.ts',
     may: ['../errors.ts'],
-    not: [...servers, 'pg', 'graphile-worker'],
+    not: [...servers, 'pg'],
     why: 'lib/ has no word of ours.',
   },
   {
