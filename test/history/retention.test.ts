@@ -4,11 +4,9 @@ import type { Database } from '../../src/db/database.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import {
   applyNext,
-  dayMs,
   estimateLoss,
   inForce,
   listRetention,
-  noticeMs,
   pruneHistory,
   type RetentionRow,
   settle,
@@ -23,6 +21,9 @@ import {
 import { runOn } from '../support/template.ts';
 
 const now = 1_700_000_000_000;
+const dayMs = 86_400_000;
+/** So long a shorter retention waits before it takes effect: docs/storage.md. */
+const noticeMs = dayMs;
 const row = (days: number | null, nextDays: number | null = null, nextTs: number | null = null) =>
   ({ what: 'measurements', days, nextDays, nextTs }) satisfies RetentionRow;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Message, sizeOf } from '../../src/ingest/rules/model.ts';
+import { Message } from '../../src/ingest/rules/model.ts';
 import { DeviceQueues, takeBatch, type Work } from '../../src/ingest/queues.ts';
 import { split } from '../../src/ingest/plan.ts';
 import { device, measurementsUnit, tickUnit, unitIds } from './units.ts';
@@ -220,10 +220,7 @@ describe('split', () => {
     expect(split([{ queue: one, units }])?.map(unitIds)).toEqual([['a'], ['b']]);
     const [unit] = units;
     const byItem = split([{ queue: one, units: unit ? [unit] : [] }]);
-    expect(byItem?.map((part) => part[0]?.units.map(({ content }) => sizeOf(content)))).toEqual([
-      [1],
-      [1],
-    ]);
+    expect(byItem?.map((part) => part[0]?.units.map(({ size }) => size))).toEqual([[1], [1]]);
     expect(unit?.message.open).toBe(2);
   });
 

@@ -80,7 +80,7 @@ export function newUnit(message: Message, content: UnitContent, rejections: Reje
 }
 
 /** How many items a unit of this content brings into a batch. */
-export function sizeOf(content: UnitContent): number {
+function sizeOf(content: UnitContent): number {
   return 'items' in content ? Math.max(1, content.items.length) : 1;
 }
 
