@@ -5,6 +5,7 @@ import pg from 'pg';
 import type { Log } from '../log/logger.ts';
 import { StartError } from '../start-error.ts';
 import { version as programVersion } from '../version.ts';
+import { baseline, listKnownMigrations, makeBaseline, refuseEarlier } from './baseline.ts';
 import { checkDatabaseRights, checkServer, connectFirst } from './connect.ts';
 import { schemaNameFor } from './database.ts';
 import { kindOf, stateOf, states } from './errors.ts';
@@ -13,7 +14,6 @@ import {
   type CurrentSchema,
   ensureStateTables,
   type KnownMigration,
-  listMigrations,
   migrationsDir,
   migrationTable,
   newestOf,
@@ -35,10 +35,10 @@ export type MigrateOptions = {
   log: MigrationLog;
   /** Of the program that migrates; this one's if absent. */
   version?: string;
-  /** Where its migrations are; this program's if absent. */
-  dir?: string;
-  /** Only so many of its migrations, also on a database that is being restored. */
-  steps?: number;
+  /** Where its migrations are, those of the baseline aside; this program's if absent. */
+  dir?: string | undefined;
+  /** Only the first so many of its migrations, the baseline's counted; also on a database that is being restored. */
+  count?: number;
 };
 
 /** A database that has this program's schema, and where its tables are. */
@@ -51,35 +51,40 @@ const migrationLock = 7200;
 const longStepMs = 1_000;
 
 /**
- * Brings the database to this program's schema and says what kind of storage it is, and where. Several
- * processes may call it at once: one does the work, the others wait for it. Throws a StartError where a
- * later version has been here that does not let this one write.
+ * Brings the database to this program's schema and says what kind of storage it is, and where. An empty one gets the
+ * baseline's tables in one step. Several processes may call it at once: one does the work, the others wait for it.
+ * Throws a StartError where a later version has been here that does not let this one write, and where an earlier one
+ * has left less than the baseline.
  */
 export async function migrate(
   connectionString: string,
-  { log, version = programVersion, dir = migrationsDir, steps }: MigrateOptions,
+  { log, version = programVersion, dir = migrationsDir, count }: MigrateOptions,
 ): Promise<Migrated> {
-  const known = (await listMigrations(dir)).slice(0, steps);
+  const known = (await listKnownMigrations(dir)).slice(0, count);
   const client = await connectFirst(connectionString);
   try {
     await checkServer(client, `${client.host}:${client.port}`);
     await waitForLock(client);
-    if (steps === undefined) await refuseUnfinished(client);
+    if (count === undefined) await refuseUnfinished(client);
     const state = await readSchemaState(client);
     refuseForeign(state, known, version);
+    refuseEarlier(state);
     await checkDatabaseRights(client, state.schema?.name ?? schemaNameFor(leastWriterAfter(known)));
-    if (state.applied.length === 0) await offerTimescale(client, log);
+    const isEmpty = state.applied.length === 0;
+    if (isEmpty) await offerTimescale(client, log);
     const applied = new Set(state.applied.map(({ name }) => name));
     const pending = known.filter(({ name }) => !applied.has(name));
     const schema = await placeTables(client, state, { version, pending, log });
     await client.query(`select set_config('sensorium.program_version', $1, false)`, [version]);
-    for (const migration of pending)
+    if (isEmpty) await untilUndisturbed(client, () => makeBaseline(client, schema.name));
+    const later = isEmpty ? pending.slice(baseline.length) : pending;
+    for (const migration of later)
       await untilUndisturbed(client, () => runMigration(client, migration, schema.name, dir, log));
     const last = pending.at(-1);
     if (last)
       log.info(
         { event: 'database.migrated' },
-        `Migrated the database to ${last.name}, in ${countSteps(pending.length)}.`,
+        `Migrated the database to ${last.name}, in ${countSteps(later.length + (isEmpty ? 1 : 0))}.`,
       );
     return { ...(await readStorage(client)), schema: schema.name };
   } finally {
@@ -134,8 +139,10 @@ async function runMigration(
     schema: [schema, 'public'],
     direction: 'up',
     count: 1,
-    // Migrations of a later version in between are ignored: `refuseForeign` allowed them.
+    // Migrations of a later version in between are ignored: `refuseForeign` allowed them. Those of the baseline have
+    // no file.
     checkOrder: false,
+    ignorePattern: '\\..*|README\\.md',
     singleTransaction: false,
     noLock: true,
     logger: { debug: nothing, info: nothing, warn, error: nothing },
@@ -189,38 +196,26 @@ function nothing(): void {}
 /** The first version whose tables have a schema of their own. */
 const firstWriter = '0.2.0';
 
-/** All that versions before it made in `public`. */
-export const earlierInPublic = {
-  relations: [
-    'account', 'account_event', 'device', 'device_profile', 'device_state', 'event', 'event_feed',
-    'event_sense', 'event_seq', 'measured_sense', 'measurement', 'measurement_hour', 'notification',
-    'notification_quota', 'presence', 'profile', 'purpose', 'rejection', 'removed_device', 'series',
-    'session',
-  ],
-  functions: ['ms_to_timestamp', 'note_removed_devices'],
-}; // prettier-ignore
-
 type PlaceOptions = { version: string; pending: KnownMigration[] } & LockOptions;
 
 /**
  * Moves the tables to the schema where the programs that may write after these migrations look for them,
- * before the first of the migrations runs. Programs find tables by the schema's name, so those that may not
+ * before the first of the migrations runs; in an empty database it makes that schema. Programs find tables by the schema's name, so those that may not
  * write any more can store nothing from then on. Where all may go on, nothing is moved.
  */
 export async function placeTables(
   client: pg.Client,
-  { applied, schema }: SchemaState,
+  { schema }: SchemaState,
   { version, pending, ...lock }: PlaceOptions,
 ): Promise<CurrentSchema> {
   const leastWriter = newestOf([schema?.leastWriter ?? firstWriter, leastWriterAfter(pending)]);
   if (schema?.leastWriter === leastWriter) return schema;
   const target = { name: schemaNameFor(leastWriter), leastWriter, changedBy: version };
-  const from = schema?.name ?? 'public';
-  const tables = applied.length > 0 ? await listTables(client, from) : [];
+  const tables = schema ? await listTables(client, schema.name) : [];
   const move = async () => {
     await ensureStateTables(client);
     if (schema) await rename(client, schema.name, target.name);
-    else await moveOutOfPublic(client, target.name);
+    else await client.query(`create schema if not exists ${pg.escapeIdentifier(target.name)}`);
     await saveCurrentSchema(client, target);
   };
   await withTablesLocked(client, tables, move, lock);
@@ -239,34 +234,6 @@ async function rename(client: pg.Client, from: string, to: string): Promise<void
   );
 }
 
-/** Everything else in `public` is not ours. */
-async function moveOutOfPublic(client: pg.Client, to: string): Promise<void> {
-  const schema = pg.escapeIdentifier(to);
-  await client.query(`create schema if not exists ${schema}`);
-  for (const { name, kind } of await listEarlier(client))
-    await client.query(`alter ${kind} public.${pg.escapeIdentifier(name)} set schema ${schema}`);
-}
-
-async function listEarlier(sql: Sql): Promise<{ name: string; kind: string }[]> {
-  const { rows } = await sql.query<{ name: string; kind: string }>(
-    `select relname as name,
-            case relkind when 'S' then 'sequence'
-                         when 'v' then 'materialized view'
-                         else 'table' end as kind
-       from pg_class
-      where relnamespace = 'public'::regnamespace
-        and relname = any ($1)
-        and relkind in ('r', 'v', 'S')
-     union all
-     select proname, 'function'
-       from pg_proc
-      where pronamespace = 'public'::regnamespace
-        and proname = any ($2)`,
-    [earlierInPublic.relations, earlierInPublic.functions],
-  );
-  return rows;
-}
-
 /** The tables of the program there, each as `schema.name`, quoted. */
 async function listTables(sql: Sql, schema: string): Promise<string[]> {
   const { rows } = await sql.query<{ name: string }>(
@@ -274,9 +241,8 @@ async function listTables(sql: Sql, schema: string): Promise<string[]> {
        from pg_class
       where relnamespace = $1::regnamespace
         and relkind in ('r', 'p')
-        and ($1 <> 'public' or relname = any ($2))
       order by relname`,
-    [schema, earlierInPublic.relations],
+    [schema],
   );
   return rows.map(({ name }) => name);
 }

@@ -44,29 +44,22 @@ export async function findCurrentSchema(sql: Sql): Promise<CurrentSchema | null>
   return rows[0] ?? null;
 }
 
-/** Makes the two tables, or adds what an earlier version's lack. */
+/** Makes the two tables where they are missing. */
 export async function ensureStateTables(sql: Sql): Promise<void> {
+  // A row a migration that ran. What runs migrations adds the row itself, in the migration's transaction: the two
+  // defaults say what it does not know.
   await sql.query(
     `create table if not exists public.migration (
        id serial primary key,
        name varchar(255) not null,
-       run_on timestamp not null
+       run_on timestamp not null,
+       program_version text
+         default nullif(current_setting('sensorium.program_version', true), ''),
+       least_writer text
+         default nullif(current_setting('sensorium.least_writer', true), '')
      )`,
   );
-  // Existing rows stay empty here: which version made them is not known.
-  await sql.query(
-    `alter table public.migration
-       add column if not exists program_version text,
-       add column if not exists least_writer text`,
-  );
-  // What runs the migrations adds a row of its own: these come along with it, in its transaction.
-  await sql.query(
-    `alter table public.migration
-       alter column program_version
-         set default nullif(current_setting('sensorium.program_version', true), ''),
-       alter column least_writer
-         set default nullif(current_setting('sensorium.least_writer', true), '')`,
-  );
+  // One row: where the tables are, and since which version.
   await sql.query(
     `create table if not exists public.sensorium_schema (
        only_row boolean primary key default true check (only_row),
@@ -96,7 +89,7 @@ export async function saveCurrentSchema(
 
 async function listApplied(sql: Sql): Promise<AppliedMigration[]> {
   if (!(await exists(sql, 'public.migration'))) return [];
-  // By way of JSON: the columns that 0.2.0 added may not be there.
+  // By way of JSON: 0.1.0 had no such columns, and such a database is refused by name.
   const { rows } = await sql.query<AppliedMigration>(
     `select m.name,
             to_jsonb(m) ->> 'program_version' as "programVersion",
@@ -139,13 +132,13 @@ export type KnownMigration = {
   leastWriter: string;
 };
 
-/** The directory of this program's migrations. */
+/** The directory of the migrations that came after the baseline. */
 export const migrationsDir = fileURLToPath(new URL('./migrations/', import.meta.url));
 
 /** Each file says it in its first line: `-- Least writer: 0.2.0`. */
 const header = /^(?:--|\/\/) Least writer: (\d+\.\d+\.\d+)$/m;
 
-/** The migrations of a directory, in their order. Throws where one does not say who may go on writing. */
+/** The migrations of a directory, in their order; those of the baseline have no file. Throws where one does not say who may go on writing. */
 export async function listMigrations(dir: string): Promise<KnownMigration[]> {
   const files = (await readdir(dir)).filter((file) => /\.(sql|ts)$/.test(file)).sort();
   return Promise.all(

@@ -11,19 +11,18 @@ import {
 } from 'node:fs/promises';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import { restorePortableCopy } from '../../src/cli/portable/restore.ts';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
+import { loadTables } from '../../src/db/portable/load.ts';
 import {
   backUpPortable,
   findPortableManifest,
   type PortableManifest,
 } from '../../src/db/portable/write.ts';
 import { StartError } from '../../src/start-error.ts';
-import { version } from '../../src/version.ts';
-import { migrateTo } from '../db/earlier.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import {
   databaseKinds,
@@ -32,6 +31,7 @@ import {
   type TestDatabase,
 } from '../support/database.ts';
 import { runOn } from '../support/template.ts';
+import { makeLaterMigrations } from '../support/tomorrow.ts';
 import { longOnly, shareOf, shortOnly } from '../support/share.ts';
 import { runProgram } from '../journeys/process.ts';
 import { fillRows } from './many-rows.ts';
@@ -173,25 +173,50 @@ describe.each(shareOf(databaseKinds))('into a database on %s', (kind) => {
     await expect(restoreInto(target.url)).rejects.toThrow('not empty');
   });
 
-  test('a copy of an earlier schema is restored as that, and migrated', async () => {
-    const earlier = await opened(emptyDatabase(kind));
-    await migrateTo(earlier.url, 6);
-    await earlier.db.query(
-      `with a as (insert into account (email, password_hash) values ('a@example.org', '-') returning id),
-            d as (insert into device (account_id, connector_id, configuration)
-                  select id, 1, '{}' from a returning id)
-       insert into device_state (device_id, runtime) select id, '{"seen": 1, "left": 2}' from d`,
-    );
-    const earlierDir = mkdtempSync(join(dir, 'earlier-'));
-    rmSync(earlierDir, { recursive: true });
-    const made = await backUpPortable({ connectionString: earlier.url, dataDir }, earlierDir);
-    expect(made.manifest.programVersion).toBe(version);
+  test('a copy of an earlier schema is restored as that, and migrated; so is one that was interrupted', async () => {
+    const { dir: migrations, remove } = makeLaterMigrations([
+      { name: '900001_one', leastWriter: '0.2.0', sql: 'alter table device add column one int' },
+      {
+        name: '900002_two',
+        leastWriter: '0.2.0',
+        sql: 'alter table device add column two text not null default configuration_of()',
+      },
+    ]);
+    onTestFinished(remove);
     const target = await opened(emptyDatabase(kind));
-    await restoreInto(target.url, earlierDir, dataDir, made.manifest);
-    const { rows: found } = await target.db.query(
-      'select (select count(*) from migration) as n, runtime from device_state',
+    const load = () =>
+      loadTables(target.url, copyDir, manifest, {
+        log,
+        dir: migrations,
+        complete: async () => undefined,
+      });
+    // The copy's tables and rows are there when the first migration after them has run and the second fails.
+    await expect(load()).rejects.toThrow('configuration_of');
+    expect(await countRows(target.url)).toBe(rows * 0.9);
+    await target.db.query(
+      `create function configuration_of() returns text language sql return 'of later'`,
     );
-    expect(found).toEqual([{ n: manifest.migrations.length, runtime: { left: 2 } }]);
+    await migrate(target.url, { log, dir: migrations });
+    const { rows: found } = await target.db.query<{ n: number; of: string[] }>(
+      `select count(*)::int as n, array_agg(distinct two) as of from device`,
+    );
+    expect(found).toEqual([{ n: expect.any(Number) as number, of: ['of later'] }]);
+  });
+
+  test('a copy of a version before 0.4.0 is refused by name, with the way, and nothing is made', async () => {
+    const target = await opened(emptyDatabase(kind));
+    const earlier = {
+      ...manifest,
+      programVersion: '0.3.0',
+      migrations: manifest.migrations.slice(0, 14),
+    };
+    await expect(restoreInto(target.url, copyDir, dataDir, earlier)).rejects.toThrow(
+      /copy: is of a version before 0\.4\.0: it lacks 21 of the 35 .*000015_evidence-log\. Nothing was restored\.\n.*with version 0\.4\.0 \(commit [0-9a-f]{40}\)/,
+    );
+    const { rows: made } = await target.db.query(
+      `select from pg_namespace where nspname like 'sensorium%'`,
+    );
+    expect(made).toEqual([]);
   });
 });
 

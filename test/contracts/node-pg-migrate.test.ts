@@ -26,7 +26,7 @@ async function rows(text: string): Promise<unknown[]> {
 
 test('a file of SQL is run as a whole, in the schema given first, and noted by its name', async () => {
   await write(
-    '000001_one.sql',
+    '900001_one.sql',
     `-- Least writer: 0.2.0
 create table thing (n int);
 create function two() returns int language plpgsql as $$ begin return 2; end $$;
@@ -37,28 +37,28 @@ insert into thing values (two());
   expect(await rows(`select n from ${schema}.thing`)).toEqual([{ n: 2 }]);
   expect(
     await rows(
-      `select name, program_version, least_writer, run_on is not null as dated from public.migration`,
+      `select name, program_version, least_writer, run_on is not null as dated from public.migration where name like '9%'`,
     ),
-  ).toEqual([{ name: '000001_one', program_version: '9.9.9', least_writer: '0.2.0', dated: true }]);
+  ).toEqual([{ name: '900001_one', program_version: '9.9.9', least_writer: '0.2.0', dated: true }]);
 });
 
 test('one that fails leaves neither what it did nor its name', async () => {
   await write(
-    '000002_two.sql',
+    '900002_two.sql',
     '-- Least writer: 0.2.0\ncreate table half (n int);\nselect 1/0;\n',
   );
   await expect(run()).rejects.toMatchObject({ code: '22012' });
-  await write('000002_two.sql', '-- Least writer: 0.2.0\ncreate table half (n int);\n');
+  await write('900002_two.sql', '-- Least writer: 0.2.0\ncreate table half (n int);\n');
   await run();
-  expect(await rows('select name from public.migration order by id')).toEqual([
-    { name: '000001_one' },
-    { name: '000002_two' },
+  expect(await rows(`select name from public.migration where name like '9%' order by id`)).toEqual([
+    { name: '900001_one' },
+    { name: '900002_two' },
   ]);
 });
 
 test('a file of TypeScript is given a builder, and may leave the transaction', async () => {
   await write(
-    '000003_three.ts',
+    '900003_three.ts',
     `// Least writer: 0.2.0
 export async function up(pgm: { noTransaction(): void; db: { query(t: string): Promise<{ rows: object[] }> }; sql(t: string): void }) {
   pgm.noTransaction();

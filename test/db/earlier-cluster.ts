@@ -17,13 +17,7 @@ import { findPackagedPostgres, placePrograms } from '../../src/db/embedded/progr
 import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { runOn } from '../support/template.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { migrateTo, silent } from './earlier.ts';
-
-/** What versions made in a database: the first had all tables in `public`. */
-const fill = {
-  '0.1.0': (url: string) => migrateTo(url, 4),
-  '0.2.0': (url: string) => migrate(url, { log: silent, version: '0.2.0', steps: 12 }),
-};
+import { silent } from './earlier.ts';
 
 export type EarlierServer = {
   port: number;
@@ -33,13 +27,10 @@ export type EarlierServer = {
 };
 
 /**
- * The embedded database as a version before 0.3.0 made it and a killed service of it left it: the server runs and
- * listens at a port, everything is the superuser's, and there is no other role.
+ * The embedded database as a version before 0.3.0 leaves it that worked on this one's schema, as it may, and was killed:
+ * the server runs and listens at a port, everything is the superuser's, and there is no other role.
  */
-export async function leaveEarlierServer(
-  dataDir: string,
-  version: keyof typeof fill,
-): Promise<EarlierServer> {
+export async function leaveEarlierServer(dataDir: string): Promise<EarlierServer> {
   mkdirSync(dataDir);
   const { owner } = await findCluster(dataDir);
   const programs = await placePrograms(findPackagedPostgres(), owner);
@@ -53,7 +44,7 @@ export async function leaveEarlierServer(
   const superuser = await readSuperuser(dataDir);
   const url = (database: string) => connectionStringOf(address, superuser, database);
   await runOn(url('postgres'), (client) => client.query('create database sensorium'));
-  await fill[version](url('sensorium'));
+  await migrate(url('sensorium'), { log: silent });
   await migrateWorker(url('sensorium'), silent);
   return {
     port: address.port,

@@ -42,9 +42,63 @@ describe.each(databaseKinds)('migrations on %s', (kind) => {
   });
 });
 
+describe.each(databaseKinds)('the first step on %s', (kind) => {
+  it('makes all or nothing: cut off in the middle, it is done by the next start', async () => {
+    const database = await emptyDatabase(kind);
+    const { url } = database;
+    // Held behind the last table, which then is made and not yet committed.
+    await database.db.query(
+      `create function public.hold() returns event_trigger language plpgsql as $$
+       begin
+         if exists (select from pg_event_trigger_ddl_commands()
+                     where object_identity like '%.bridge_status') then
+           perform set_config('application_name', 'held', false);
+           perform pg_sleep(3600);
+         end if;
+       end $$;
+       create event trigger hold on ddl_command_end when tag in ('CREATE TABLE')
+         execute function public.hold()`,
+    );
+    const cutOff = expect(migrate(url, { log: collectLog() })).rejects.toMatchObject({
+      code: '57P01',
+    });
+    await expect
+      .poll(() =>
+        database.db
+          .query<{ ended: boolean }>(
+            `select pg_terminate_backend(pid) as ended from pg_stat_activity
+              where datname = current_database() and application_name = 'held'`,
+          )
+          .then(({ rows }) => rows),
+      )
+      .toEqual([{ ended: true }]);
+    await cutOff;
+    const { rows: left } = await database.db.query(listTables);
+    expect(left).toEqual([]);
+    expect((await database.db.query('select from public.migration')).rowCount).toBe(0);
+    await database.db.query('drop event trigger hold; drop function public.hold');
+    await migrate(url, { log: collectLog() });
+    expect((await database.db.query(listTables)).rowCount).toBeGreaterThan(0);
+    await database.drop();
+  });
+});
+
+describe('a database of a version before the baseline', () => {
+  it('is refused by the first migration that it lacks, whoever it is that starts', async () => {
+    const database = await testDatabase();
+    // As a version between 0.3.0 and 0.4.0 left it, as far as a start looks.
+    await database.db.query(`delete from migration where name >= '000015'`);
+    await expect(migrate(database.url, { log: collectLog() })).rejects.toThrow(
+      /before 0\.4\.0: it lacks 21 of the 35 migrations of 0\.4\.0, the first is 000015_evidence-log\. Nothing was changed\.\n.*start version 0\.4\.0 on it once \(commit [0-9a-f]{40}\)/,
+    );
+    expect((await database.db.query('select from migration')).rowCount).toBe(14);
+    await database.drop();
+  });
+});
+
 describe('a migration that something else disturbs', () => {
   /** Fails as often as it is told, and with what; numbers from a sequence are not taken back. */
-  const disturbed = (times: number, state: string) => `-- Least writer: 0.1.0
+  const disturbed = (times: number, state: string) => `-- Least writer: 0.2.0
 do $$ begin
   if nextval('public.tries') <= ${times} then
     raise 'tuple concurrently deleted' using errcode = '${state}';
@@ -57,7 +111,7 @@ create table disturbed ();`;
     const dir = mkdtempSync(join(tmpdir(), 'sensorium-migrations-'));
     try {
       await database.db.query('create sequence public.tries');
-      writeFileSync(join(dir, '000001_disturbed.sql'), sql);
+      writeFileSync(join(dir, '900001_disturbed.sql'), sql);
       await migrate(database.url, { log: collectLog(), dir });
       const { rows } = await database.db.query<{ name: string }>('select name from migration');
       return rows.map(({ name }) => name);
@@ -68,7 +122,7 @@ create table disturbed ();`;
   }
 
   it('is run again', async () => {
-    expect(await migrateDisturbed(disturbed(2, 'XX000'))).toContain('000001_disturbed');
+    expect(await migrateDisturbed(disturbed(2, 'XX000'))).toContain('900001_disturbed');
   });
 
   it('is given up after the fifth time, and at once where it is wrong itself', async () => {

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
-import { migrate } from '../../src/db/migrate.ts';
 import {
   applyNext,
   estimateLoss,
@@ -12,12 +11,7 @@ import {
   settle,
   settleRetention,
 } from '../../src/history/retention.ts';
-import {
-  databaseKinds,
-  emptyDatabase,
-  testDatabase,
-  type TestDatabase,
-} from '../support/database.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import { runOn } from '../support/template.ts';
 
 const now = 1_700_000_000_000;
@@ -242,31 +236,6 @@ describe.each(databaseKinds)('on %s', (kind) => {
 });
 
 describe.runIf(databaseKinds.includes('timescaledb'))('TimescaleDB', () => {
-  test('a migration takes over what was in force, and removes the policies', async () => {
-    const { db, url, drop } = await emptyDatabase('timescaledb');
-    const log = { info() {}, warn() {} };
-    await migrate(url, { log, steps: 29 });
-    for (const [relation, days] of [
-      ['measurement', 90],
-      ['measurement_hour', 90],
-      ['event', 365],
-      ['event_sense', 365],
-    ])
-      await db.query(
-        `select add_retention_policy($1::regclass, drop_after => make_interval(days => $2))`,
-        [relation, days],
-      );
-    await migrate(url, { log });
-    expect(await listRetention(db)).toEqual(
-      expect.arrayContaining([row(90), { ...row(365), what: 'events' }]),
-    );
-    const { rows } = await db.query(
-      `select from timescaledb_information.jobs where proc_name = 'policy_retention'`,
-    );
-    expect(rows).toEqual([]);
-    await drop();
-  });
-
   test('a role that owns nothing drops chunks of the history, and nothing else', async () => {
     const { db, url, drop } = await testDatabase('timescaledb');
     const role = `runs_${process.pid}`;

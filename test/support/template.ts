@@ -1,5 +1,5 @@
 import pg from 'pg';
-import { listMigrations, migrationsDir } from '../../src/db/schema-state.ts';
+import { listKnownMigrations } from '../../src/db/baseline.ts';
 import { leastWriterAfter, migrate } from '../../src/db/migrate.ts';
 import { schemaNameFor } from '../../src/db/database.ts';
 import { readStorage } from '../../src/db/storage.ts';
@@ -10,7 +10,7 @@ export type DatabaseKind = 'postgresql' | 'timescaledb';
 export type Template = { kind: DatabaseKind; adminUrl: string; name: string };
 
 /** The schema that holds this version's tables. */
-export const schema = schemaNameFor(leastWriterAfter(await listMigrations(migrationsDir)));
+export const schema = schemaNameFor(leastWriterAfter(await listKnownMigrations()));
 
 const silent = { info: () => undefined, warn: () => undefined };
 

@@ -6,24 +6,71 @@ import {
   readSchemaState,
   refuseForeign,
 } from '../../src/db/schema-state.ts';
+import { listKnownMigrations } from '../../src/db/baseline.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { silent } from '../db/earlier.ts';
-import { testDatabase } from '../support/database.ts';
+import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import { runOn, schema as present } from '../support/template.ts';
-import { pendingOf, upgradeCases } from './cases.ts';
-import { filesOf } from './fixture.ts';
+import { fixtures, pendingOf, upgradeCases } from './cases.ts';
+import { filesOf, type Fixture } from './fixture.ts';
 import { install, type Installation } from './install.ts';
 
 // From 0.2.0 on a version may run beside a later one whose migrations allow it (docs/upgrading.md).
+const known = await listKnownMigrations();
+
+/** Whether a version may go on once these migrations have run. */
+const isAllowed = (version: string, migrations: typeof known) =>
+  newestOf([version, ...migrations.map(({ leastWriter }) => leastWriter)]) === version;
+
+/** Whether a program of a fixture's version starts on a database in this state. */
+const startOn = ({ version, migrations }: Fixture, state: Parameters<typeof refuseForeign>[0]) =>
+  refuseForeign(
+    state,
+    migrations.map((name) => ({ name, leastWriter: version })),
+    version,
+  );
+
+const earlier = fixtures
+  .filter(({ version }) => version !== '0.1.0')
+  .flatMap((fixture) => databaseKinds.map((kind) => ({ version: fixture.version, fixture, kind })));
+
+describe.each(earlier)('$version on a database that this version made, on $kind', (given) => {
+  const { version, fixture, kind } = given;
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await testDatabase(kind);
+  });
+  afterAll(() => database?.drop());
+
+  it('starts and finds its tables, unless a migration does not allow it', async () => {
+    const state = await runOn(database.url, readSchemaState);
+    if (!isAllowed(version, known)) {
+      expect(() => startOn(fixture, state)).toThrow(`this is ${version}`);
+      return;
+    }
+    expect(() => startOn(fixture, state)).not.toThrow();
+    // Where it looks for them.
+    expect(state.schema?.name).toBe('sensorium_0_2_0');
+  });
+
+  it.runIf(isAllowed(version, known))('writes its rows: new columns have defaults', async () => {
+    await migrateWorker(database.url, silent);
+    const rows = await readFile(filesOf(version).rows, 'utf8');
+    const load = `set search_path to ${present}, public; begin; ${rows}; commit`;
+    await runOn(database.url, (client) => client.query(load));
+    const { rows: found } = await database.db.query('select count(*) as devices from device');
+    // The one that was removed is not among them.
+    expect(found).toEqual([{ devices: fixture.devices.length - 1 }]);
+  });
+});
+
 const cases = upgradeCases.flatMap(({ version, fixture, kind }) =>
-  kind === 'backup' || version === '0.1.0' ? [] : { version, fixture, kind },
+  kind === 'backup' ? [] : { version, fixture, kind },
 );
 
 describe.each(cases)('$version beside this version, on $kind', ({ version, fixture, kind }) => {
   const pending = pendingOf(fixture);
-  const leastWriters = pending.map(({ leastWriter }) => leastWriter);
-  const isAllowed = newestOf([version, ...leastWriters]) === version;
 
   let installation: Installation;
   beforeAll(async () => {
@@ -36,33 +83,14 @@ describe.each(cases)('$version beside this version, on $kind', ({ version, fixtu
     expect(before).toMatchObject({ changedBy: version });
     await migrate(installation.variables['DATABASE_URL'] ?? '', { log: silent });
     const state = await installation.database.run(readSchemaState);
-    expect(state.applied.map(({ name }) => name)).toEqual([
-      ...fixture.migrations,
-      ...pending.map(({ name }) => name),
-    ]);
-    const known = fixture.migrations.map((name) => ({ name, leastWriter: version }));
-    const start = () => refuseForeign(state, known, version);
-    if (!isAllowed) {
+    expect(state.applied.map(({ name }) => name)).toEqual(known.map(({ name }) => name));
+    if (!isAllowed(version, pending)) {
+      const leastWriters = pending.map(({ leastWriter }) => leastWriter);
       expect(state.schema?.name).toBe(`sensorium_${newestOf(leastWriters).replaceAll('.', '_')}`);
-      expect(start).toThrow(`this is ${version}`);
+      expect(() => startOn(fixture, state)).toThrow(`this is ${version}`);
       return;
     }
     expect(state.schema).toEqual(before);
-    expect(start).not.toThrow();
-  });
-
-  it.runIf(isAllowed)('writes rows as before: new columns have defaults', async () => {
-    const database = await testDatabase(kind);
-    try {
-      await migrateWorker(database.url, silent);
-      const rows = await readFile(filesOf(version).rows, 'utf8');
-      const load = `set search_path to ${present}, public; begin; ${rows}; commit`;
-      await runOn(database.url, (client) => client.query(load));
-      const { rows: found } = await database.db.query('select count(*) as devices from device');
-      // The one that was removed is not among them.
-      expect(found).toEqual([{ devices: fixture.devices.length - 1 }]);
-    } finally {
-      await database.drop();
-    }
+    expect(() => startOn(fixture, state)).not.toThrow();
   });
 });

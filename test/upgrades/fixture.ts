@@ -1,6 +1,7 @@
 import { readdirSync } from 'node:fs';
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { DatabaseKind } from '../support/template.ts';
 
 /** What opens an account's routes: the token of a session, the cookie of the console's, or an API key. */
 export type Opener = 'token' | 'cookie' | 'key';
@@ -77,11 +78,17 @@ export function filesIn(dir: string) {
     dir,
     /** A backup as `npm run backup` makes it, packed. */
     backup: join(dir, 'backup.zst'),
+    /** The same rows as `npm run backup -- --portable` writes them, packed. None of versions before 0.4.0. */
+    portable: join(dir, 'portable.zst'),
     /** The same rows as SQL. */
     rows: join(dir, 'rows.sql'),
     answers: join(dir, 'answers.json'),
   };
 }
+
+/** The schema that a version makes in an empty database of a kind (make-catalog.ts). */
+export const catalogFile = (version: string, kind: DatabaseKind) =>
+  join(filesOf(version).dir, `catalog.${kind}.txt`);
 
 export const readFixture = (version: string) => readFixtureIn(filesOf(version));
 

@@ -1,15 +1,11 @@
 import type { InstalledDatabase } from './database.ts';
 
-/** What a step of the migration is called that has no row: tables move to a schema of their own. */
-export const lockOut = 'lock-out';
-
 const marker = 'held at ';
 
 /**
  * Makes each step of a migration stand still where its work is done and not yet committed: when its
- * row is written, or when the first table has moved. A session says where it is held by its name.
- * Needs a superuser, for the event trigger; the program may be another role, so what it meets runs as the
- * superuser does.
+ * row is written. A session says where it is held by its name.
+ * The program may be another role than the superuser, so what it meets runs as that does.
  */
 const holdEveryStep = `
   create schema hold;
@@ -27,21 +23,9 @@ const holdEveryStep = `
     return new;
   end $$;
   create trigger hold before insert on public.migration
-    for each row execute function hold.row();
-  create function hold.move() returns event_trigger language plpgsql security definer as $$
-  begin
-    -- A migration alters tables where they are.
-    if current_query() ~* 'set schema' and exists (
-               select from pg_event_trigger_ddl_commands()
-                where object_type = 'table' and schema_name ~ '^sensorium_\\d') then
-      perform hold.at('${lockOut}');
-    end if;
-  end $$;
-  create event trigger hold on ddl_command_end when tag in ('ALTER TABLE')
-    execute function hold.move();`;
+    for each row execute function hold.row();`;
 
 const letAllPass = `
-  drop event trigger hold;
   drop trigger hold on public.migration;
   drop schema hold cascade;`;
 

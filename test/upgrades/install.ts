@@ -2,10 +2,9 @@ import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Client } from 'pg';
 import { restore } from '../../src/db/backup/backup.ts';
-import { compareVersions } from '../../src/db/schema-state.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { migrateWorker } from '../../src/notifications/old-jobs.ts';
-import { migrateTo, silent } from '../db/earlier.ts';
+import { silent } from '../db/earlier.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { emptyDatabase, type DatabaseKind } from '../support/database.ts';
 import { runOn } from '../support/template.ts';
@@ -61,7 +60,7 @@ async function installRows(
   { dir, secretFile }: { dir: string; secretFile: string },
 ): Promise<Installation> {
   const database = await emptyDatabase(kind);
-  await migrateAs(database.url, version, migrations.length);
+  await migrate(database.url, { log: silent, version, count: migrations.length });
   await migrateWorker(database.url, silent);
   const rows = await readFile(filesOf(version).rows, 'utf8');
   await runOn(database.url, async (client) => {
@@ -78,12 +77,6 @@ async function installRows(
       await rm(dir, { recursive: true });
     },
   };
-}
-
-/** 0.1.0 had its tables in `public`; later versions say who made each migration, and where the tables are. */
-async function migrateAs(url: string, version: string, steps: number): Promise<void> {
-  if (compareVersions(version, '0.2.0') < 0) await migrateTo(url, steps);
-  else await migrate(url, { log: silent, version, steps });
 }
 
 /** What TimescaleDB's jobs would have done: old chunks are compressed, the aggregate is filled. */

@@ -19,5 +19,6 @@ it('the fixture of this version can be made: every route is asked, and no table 
   expect(await running.ended(), running.stderr()).toBe(0);
   const files = filesIn(dir);
   expect(await readFixtureIn(files)).toMatchObject({ version });
-  for (const file of [files.backup, files.rows]) expect((await stat(file)).size).toBeGreaterThan(0);
+  for (const file of [files.backup, files.portable, files.rows])
+    expect((await stat(file)).size).toBeGreaterThan(0);
 });

@@ -18,13 +18,14 @@ import { record } from './record.ts';
 import { dumpRows, expectRowsInEach } from './rows.ts';
 import { setScene, type Scene } from './scene/scene.ts';
 
-// Makes the fixture of the present version: an installation, what it answers, a backup of it, and its
-// rows as SQL. Later versions are tested with it, so it is made once, when the version is done.
+// Makes the fixture of the present version: an installation, what it answers, a backup and a portable copy of it, and
+// its rows as SQL. Later versions are tested with it, so it is made once, when the version is done.
 
 const usage = `Usage: npm run fixture [-- --to DIRECTORY]
 
 Makes the fixture of ${version} in ${filesOf(version).dir}, or in DIRECTORY:
-an installation, what it answers, a backup of it, and its rows as SQL. One that is there is made again.`;
+an installation, what it answers, a backup and a portable copy of it, and its rows as SQL. One that is there is made
+again.`;
 const files = readOptionsOrExit(usage, { to: { type: 'string' } }, ({ to }) =>
   to === undefined ? filesOf(version) : filesIn(resolve(to)),
 );
@@ -69,6 +70,8 @@ async function makeFixture(): Promise<void> {
   await writeFile(files.rows, await database.run(dumpRows));
   await runTool('backup', join(dir, 'backup'));
   await pack(join(dir, 'backup'), files.backup);
+  await runTool('backup', '--portable', join(dir, 'copy'));
+  await pack(join(dir, 'copy'), files.portable);
   await writeFixture(fixture, files);
   console.log(`Made ${files.dir}: ${fixture.answers.length} answers.`);
 }

@@ -4,7 +4,7 @@ import { migrate } from '../../src/db/migrate.ts';
 // What a start of the service does with its database (src/assembly/storage.ts), and nothing else: a
 // fraction of the processor's time. Finds the database by the variables that the service takes.
 const log = { info: () => undefined, warn: () => undefined };
-const { DATABASE_URL, DATA_DIR: dataDir = '' } = process.env;
+const { DATABASE_URL, DATA_DIR: dataDir = '', MIGRATIONS_DIR: dir } = process.env;
 const embedded = DATABASE_URL === undefined ? await startEmbeddedDatabase({ dataDir, log }) : null;
-await migrate(DATABASE_URL ?? embedded?.connectionString ?? '', { log });
+await migrate(DATABASE_URL ?? embedded?.connectionString ?? '', { log, dir });
 await embedded?.stop();

@@ -12,6 +12,10 @@ export type ProgramOptions = {
   clockBehindMs?: number;
   /** `api` serves requests only: nothing is delivered and nobody is connected meanwhile. */
   role?: 'all' | 'api';
+  /** A checkout of another version, which is run instead of this one. */
+  tree?: string;
+  /** Where `runMigration` finds the migrations; the program's own if absent. */
+  migrationsDir?: string;
 };
 
 export type Program = { url: string; mqttPort: number; stop(): Promise<void> };
@@ -19,7 +23,13 @@ export type Program = { url: string; mqttPort: number; stop(): Promise<void> };
 const clock = ['--import', './test/upgrades/set-clock.ts'];
 
 /** Starts the program; it may not be ready for long. */
-export function runService({ variables, configFile, clockBehindMs = 0, role }: ProgramOptions) {
+export function runService({
+  variables,
+  configFile,
+  clockBehindMs = 0,
+  role,
+  tree,
+}: ProgramOptions) {
   return runProgram(
     process.execPath,
     [...clock, 'src/main.ts', ...(role === 'api' ? ['api'] : [])],
@@ -34,14 +44,17 @@ export function runService({ variables, configFile, clockBehindMs = 0, role }: P
         CLOCK_BEHIND_MS: String(clockBehindMs),
         ...variables,
       },
+      ...(tree === undefined ? {} : { cwd: tree }),
     },
   );
 }
 
 /** Starts the part of the program that migrates, alone. It ends when that is done. */
-export function runMigration({ variables, clockBehindMs = 0 }: ProgramOptions) {
+export function runMigration({ variables, clockBehindMs = 0, migrationsDir }: ProgramOptions) {
+  const dir: Record<string, string> =
+    migrationsDir === undefined ? {} : { MIGRATIONS_DIR: migrationsDir };
   return runProgram(process.execPath, [...clock, 'test/upgrades/migrate-only.ts'], {
-    env: { CLOCK_BEHIND_MS: String(clockBehindMs), ...variables },
+    env: { CLOCK_BEHIND_MS: String(clockBehindMs), ...dir, ...variables },
   });
 }
 

@@ -55,7 +55,13 @@ export async function startEmbeddedDatabase({
 }): Promise<EmbeddedDatabase> {
   const prepared = await prepareCluster(dataDir, log);
   const { address, adopted } = await launch(prepared);
-  const { held, service } = await enterAsService(dataDir, address, log);
+  const { held, service } = await enterAsService(dataDir, address, log).catch(
+    async (error: unknown) => {
+      // One that ran before may be another's.
+      if (!adopted) await stopServer(prepared, address, log, stopTimeoutMs);
+      throw error;
+    },
+  );
   if (held.heldBy !== null) throw inUse(dataDir, held.heldBy);
   const { clusterDir, programs } = prepared;
   await removeOtherSocketDirs(dirname(clusterDir), address.socketDir, programs.owner);

@@ -6,10 +6,12 @@ import { setTimeout as delay } from 'node:timers/promises';
 import pg from 'pg';
 import { readOrMakePrivateFile, readPrivateFile } from '../../lib/private-file.ts';
 import { StartError } from '../../start-error.ts';
+import { refuseEarlier } from '../baseline.ts';
 import { stateOf, states } from '../errors.ts';
 import { jobSchema } from '../jobs.ts';
-import { earlierInPublic, type LockOptions, withTablesLocked } from '../migrate.ts';
+import { type LockOptions, withTablesLocked } from '../migrate.ts';
 import { createScramClient } from '../pg-driver.ts';
+import { readSchemaState } from '../schema-state.ts';
 import type { Sql } from '../sql.ts';
 import {
   adoptPostmaster,
@@ -235,7 +237,8 @@ const attributes = 'login nosuperuser nocreatedb nocreaterole noreplication noby
 /**
  * Gives the service's role what is the service's: its database, and every object there that is still
  * the superuser's, as versions before 0.3.0 and whoever works as the superuser make them. Makes role
- * and database where they are missing. What is interrupted is done by the next start.
+ * and database where they are missing. What is interrupted is done by the next start. Throws a StartError for a database
+ * that this program could not migrate afterwards, and leaves it as it is.
  */
 export async function handOver(
   address: ServerAddress,
@@ -243,6 +246,8 @@ export async function handOver(
   log: LockOptions['log'],
 ): Promise<void> {
   await withClient(connectionStringOf(address, admin, 'postgres'), async (client) => {
+    if (await hasDatabase(client))
+      await refuseEarlierAt(connectionStringOf(address, admin, databaseName));
     await ensureRole(client, service);
     await ensureDatabase(client);
   });
@@ -284,14 +289,22 @@ async function ensureRole(sql: Sql, { role, password }: RoleLogin): Promise<void
 
 /** Its owner may make schemas, and tables in `public` (pg_database_owner). */
 async function ensureDatabase(sql: Sql): Promise<void> {
+  await sql.query(
+    (await hasDatabase(sql))
+      ? `alter database ${databaseName} owner to ${serviceRole}`
+      : `create database ${databaseName} owner ${serviceRole}`,
+  );
+}
+
+async function hasDatabase(sql: Sql): Promise<boolean> {
   const { rowCount } = await sql.query('select from pg_database where datname = $1', [
     databaseName,
   ]);
-  await sql.query(
-    rowCount === 0
-      ? `create database ${databaseName} owner ${serviceRole}`
-      : `alter database ${databaseName} owner to ${serviceRole}`,
-  );
+  return rowCount !== 0;
+}
+
+async function refuseEarlierAt(url: string): Promise<void> {
+  refuseEarlier(await withClient(url, readSchemaState));
 }
 
 async function runAll(client: pg.Client, statements: string[]): Promise<void> {
@@ -330,11 +343,8 @@ export function createEmbeddedCluster(
 /** An object of the database as `alter … owner to` names it, `name` quoted and with its schema. */
 export type OwnedObject = { kind: string; name: string };
 
-/** In `public`: what says where the tables are, and what versions before 0.2.0 had there. */
-const inPublic = {
-  relations: ['migration', 'sensorium_schema', 'unfinished_restore', ...earlierInPublic.relations],
-  functions: earlierInPublic.functions,
-};
+/** Ours in `public`: what says where the tables are, and whether they are whole. */
+const inPublic = ['migration', 'sensorium_schema', 'unfinished_restore'];
 
 /**
  * What is the service's and belongs to `role`: its schemas, the job queue's, and all in them; a
@@ -373,7 +383,7 @@ export async function listOwned(sql: Sql, role: string): Promise<OwnedObject[]> 
        from pg_proc p
        join owner on owner.oid = proowner
        join schema on schema.oid = pronamespace
-      where (is_whole or proname = any ($3))
+      where is_whole
         and ('pg_proc'::regclass, p.oid) not in (table extension)
      union all
      select 'type', format('%I.%I', nspname, typname)
@@ -388,7 +398,7 @@ export async function listOwned(sql: Sql, role: string): Promise<OwnedObject[]> 
        join owner on owner.oid = stxowner
        join schema on schema.oid = stxnamespace
       where is_whole`,
-    [role, inPublic.relations, inPublic.functions],
+    [role, inPublic],
   );
   return rows;
 }

@@ -8,6 +8,7 @@ import pg from 'pg';
 import { from } from 'pg-copy-streams';
 import { StartError } from '../../start-error.ts';
 import { refuseLink } from '../backup/backup.ts';
+import { refuseEarlierCopy } from '../baseline.ts';
 import {
   adoptPostmaster,
   connectionStringOf,
@@ -55,6 +56,8 @@ import {
 
 export type LoadOptions = CopyOptions & {
   log: MigrationLog;
+  /** Where the migrations after the baseline are; this program's if absent. */
+  dir?: string | undefined;
   /** What is not in tables of ours and has to be made from them, before the database counts as whole. */
   complete: (connectionString: string, client: pg.Client) => Promise<void>;
 };
@@ -73,11 +76,11 @@ export async function loadTables(
   manifest: PortableManifest,
   options: LoadOptions,
 ): Promise<void> {
-  const { log, onStep = () => undefined } = options;
+  const { log, dir, onStep = () => undefined } = options;
   await withSession(connectionString, async (client) => {
     await takeLock(client);
     await markUnfinished(client);
-    await migrateLike(connectionString, client, manifest, log);
+    await migrateLike(connectionString, client, manifest, options);
     await findTables(client);
     await requireSameTables(client, manifest);
     await fill(client, copyDir, manifest, options);
@@ -89,7 +92,7 @@ export async function loadTables(
     await options.complete(connectionString, client);
     await unmarkUnfinished(client);
   });
-  await migrate(connectionString, { log });
+  await migrate(connectionString, { log, dir });
 }
 
 async function takeLock(client: pg.Client): Promise<void> {
@@ -105,15 +108,14 @@ async function migrateLike(
   connectionString: string,
   client: pg.Client,
   { migrations }: PortableManifest,
-  log: MigrationLog,
+  { log, dir }: LoadOptions,
 ): Promise<void> {
   const done = await listRunMigrations(client);
   if (done.some((name, i) => name !== migrations[i]))
     throw new StartError(
       'DATABASE_URL: an interrupted restore of another copy is in this database. Make a new one with `create database`.',
     );
-  const steps = migrations.length - done.length;
-  if (steps > 0) await migrate(connectionString, { log, steps });
+  await migrate(connectionString, { log, dir, count: migrations.length });
 }
 
 /** The same list of migrations makes the same tables, unless somebody changed a migration. */
@@ -179,6 +181,7 @@ async function refreshAggregate(client: pg.Client, onStep: (step: string) => voi
 
 /** Throws a StartError for a copy that is not whole, or that this version cannot restore. */
 export async function checkPortableCopy(dir: string, manifest: PortableManifest): Promise<void> {
+  refuseEarlierCopy(manifest.migrations, dir);
   await requireKnownMigrations(manifest.migrations, {
     of: dir,
     hint: `It was made by version ${manifest.programVersion}: restore it with that version, or with a later one than this.`,

@@ -11,7 +11,8 @@ import { StartError } from '../../start-error.ts';
 import { version } from '../../version.ts';
 import { copyPrivate, makeBackup, refuseLink } from '../backup/backup.ts';
 import { breakOff } from '../pg-driver.ts';
-import { findCurrentSchema, listMigrations, migrationsDir } from '../schema-state.ts';
+import { listKnownMigrations, refuseEarlier } from '../baseline.ts';
+import { findCurrentSchema, readSchemaState } from '../schema-state.ts';
 import { optionsOf, sessionFormats, type Sql } from '../sql.ts';
 import { describeStorage, readStorage } from '../storage.ts';
 
@@ -50,12 +51,19 @@ export async function writeTables(
   { onRows = () => undefined, signal }: CopyOptions = {},
 ): Promise<PortableManifest> {
   return withSession(connectionString, async (client) => {
+    const { applied } = await readSchemaState(client);
+    if (applied.length === 0)
+      throw new StartError('The database has no tables of Sensorium: there is nothing to copy.');
+    refuseEarlier({ applied });
     await findTables(client);
     await client.query('begin isolation level repeatable read read only');
     // oxlint-disable-next-line no-restricted-globals -- a command: when the copy was made
     const createdTs = Date.now();
     const migrations = await listRunMigrations(client);
-    await refuseUnknown(migrations);
+    await requireKnownMigrations(migrations, {
+      of: 'The database',
+      hint: 'Copy it with the version that runs on it.',
+    });
     const found = await listTables(client);
     const expected = await estimateRows(client, found);
     const tables: CopiedTable[] = [];
@@ -79,15 +87,6 @@ export async function writeTables(
     await client.query('commit');
     await writePortableManifest(dir, manifest);
     return manifest;
-  });
-}
-
-async function refuseUnknown(migrations: string[]): Promise<void> {
-  if (migrations.length === 0)
-    throw new StartError('The database has no tables of Sensorium: there is nothing to copy.');
-  await requireKnownMigrations(migrations, {
-    of: 'The database',
-    hint: 'Copy it with the version that runs on it.',
   });
 }
 
@@ -155,16 +154,11 @@ export async function withSession<T>(
   }
 }
 
-/** Has a session find the tables of whatever version made them: 0.1.0 had them in `public`. */
+/** Has a session find the tables, whichever version made them. */
 export async function findTables(sql: Sql): Promise<void> {
   const schema = await findCurrentSchema(sql);
-  const path = schema === null ? 'public' : `${pg.escapeIdentifier(schema.name)}, public`;
-  await sql.query(`set search_path to ${path}`);
-}
-
-/** The names of this program's migrations, in the order in which they run. */
-async function listKnownMigrations(): Promise<string[]> {
-  return (await listMigrations(migrationsDir)).map(({ name }) => name);
+  if (schema === null) throw new Error('The database does not say where its tables are.');
+  await sql.query(`set search_path to ${pg.escapeIdentifier(schema.name)}, public`);
 }
 
 /** The names of those that ran on a database; empty for one that none ran on. */
@@ -188,7 +182,7 @@ export async function requireKnownMigrations(
   { of, hint }: { of: string; hint: string },
 ): Promise<void> {
   const known = await listKnownMigrations();
-  const stranger = migrations.find((name, i) => name !== known[i]);
+  const stranger = migrations.find((name, i) => name !== known[i]?.name);
   if (stranger !== undefined)
     throw new StartError(
       `${of}: has the migration ${stranger}, which this version does not know. ${hint}`,

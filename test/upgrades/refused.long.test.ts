@@ -1,0 +1,2 @@
+// The cases that `npm test` leaves out.
+import './refused.test.ts';
