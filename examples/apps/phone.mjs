@@ -1,5 +1,5 @@
-// What a phone app does: log in, list the devices with their newest values and the open alarms, then follow values
-// and what happens. It needs fetch and nothing else. With Node 20 or later:
+// What a phone app does: log in, list the devices with their newest values and the open alarms, then follow values,
+// events and alarms. It needs only fetch. With Node 20 or later:
 //
 //   URL=http://127.0.0.1:8080 EMAIL=ada@example.org PASSWORD=… node examples/apps/phone.mjs
 //
@@ -18,8 +18,8 @@ const { URL: base = 'http://127.0.0.1:8080', EMAIL = '', PASSWORD = '', ACKNOWLE
 let token = '';
 
 /**
- * A JSON request: the answer's body, and the address of the next page where there is one. Throws what the service says
- * of a refusal.
+ * Sends a JSON request; returns the answer's body, and the address of the next page if there is one. Throws the service's
+ * reason if it refuses.
  * @param {string} method
  * @param {string} path
  * @param {object} [body]
@@ -52,7 +52,7 @@ async function listAll(path, member) {
   return all;
 }
 
-/** The token is good for 30 days from its last use: an app keeps it, and asks for the password when it gets 401. */
+/** The token works for 30 days after its last use: an app keeps it, and asks for the password when it gets 401. */
 async function logIn() {
   const body = { email: EMAIL, password: PASSWORD };
   token = (await call('POST', '/v2/accounts/login', body)).json.accountAuthToken;
@@ -80,7 +80,7 @@ async function showAll() {
 }
 
 /**
- * An event, or, under the name `alarm`, what changed of an alarm. A message may come twice.
+ * An event or, with the name `alarm`, a change of an alarm. A message may come twice.
  * @param {Message} message
  */
 async function show({ name, data }) {
@@ -94,7 +94,7 @@ async function show({ name, data }) {
 }
 
 /**
- * What devices measure, once it is stored.
+ * A measurement, once it is stored.
  * @param {Message} message
  */
 async function showValue({ name, data }) {
@@ -113,13 +113,13 @@ await Promise.all([
   followStream({
     ...common,
     url: `${base}/v2/events/stream`,
-    // Once the stream is open: what happens from here on is in it, what was before is in the lists.
+    // Read the lists once the stream is open: the stream has everything from here on, the lists have everything before.
     onOpen: showAll,
     onMessage: show,
   }),
   followStream({
     ...common,
-    // Of each sense one value a second at most, the newest: a screen needs no more.
+    // At most one value a second of each sense, the newest: a screen needs no more.
     url: `${base}/v2/measurements/stream?maxHz=1`,
     onOpen: async () => console.log('Values are live.'),
     onMessage: showValue,

@@ -16,7 +16,7 @@ import urllib.request
 
 import matplotlib
 
-matplotlib.use("Agg")  # Without a window.
+matplotlib.use("Agg")  # Draw without a window.
 import matplotlib.pyplot as plt
 import pandas as pd
 
@@ -32,14 +32,14 @@ request = urllib.request.Request(
 )
 try:
     with urllib.request.urlopen(request, timeout=60) as answer:
-        # All of it first: an answer that breaks off raises an error, and is no shorter frame.
+        # Read everything first: an answer that breaks off then raises an error instead of giving a shorter frame.
         text = answer.read()
 except urllib.error.HTTPError as error:
     sys.exit(f"{error.code}: {error.read().decode()}")
 
 frame = pd.read_csv(io.BytesIO(text), dtype={"sId": str})
 frame["time"] = pd.to_datetime(frame["ts"], unit="ms", utc=True)
-# A position has no val, but lat and long.
+# A position has lat and long instead of val.
 numbers = frame.dropna(subset=["val"])
 print(numbers.groupby(["deviceAuthUuid", "sId"])["val"].agg(["count", "min", "mean", "max"]))
 

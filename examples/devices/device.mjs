@@ -9,7 +9,7 @@ const {
   DEVICE_TOKEN,
   DEVICE_URL = 'mqtt://127.0.0.1:1883', // or mqtts://…, ws://…/mqtt, wss://…/mqtt
   UNSENT_FILE = `unsent-${uuid}.ndjson`,
-  TOKEN_FILE = `token-${uuid}.txt`, // what the service has sent in place of DEVICE_TOKEN
+  TOKEN_FILE = `token-${uuid}.txt`, // a newer token than DEVICE_TOKEN, from the service
   INTERVAL = '10',
 } = process.env;
 const up = `devices/${uuid}/up`;
@@ -23,13 +23,13 @@ function open(password) {
     clientId: 'sensor',
     username: uuid,
     password,
-    // A fleet that lost its connections at once is not to come back at once.
+    // A fleet that lost its connections at once should not come back at once.
     reconnectPeriod: 1_000 + Math.random() * 4_000,
   });
   opened.on('error', (error) => console.log('no connection:', error.message));
   opened.on('connect', () => {
     console.log('connected');
-    // Subscribing is how a device asks: its profile, configuration and state follow. `#` does not bring a new token.
+    // A device asks by subscribing: its profile, configuration and state follow. `#` does not bring a new token.
     opened.subscribe([`${down}/#`, `${down}/token`], { qos: 1 });
   });
   opened.on('message', (topic, bytes) => {
@@ -37,7 +37,7 @@ function open(password) {
     if (topic === `${down}/token`) return takeToken(payload.deviceAuthToken);
     console.log(topic.slice(down.length + 1), payload);
     if (topic !== `${down}/profile`) return;
-    // It takes every profile; the service evaluates it.
+    // This device accepts every profile; the service evaluates it.
     const answer = { pId: payload.pId, state: 'current', engine: 'service' };
     opened.publish(`${up}/profile`, JSON.stringify(answer), { qos: 1 });
   });
@@ -52,22 +52,22 @@ function takeToken(token) {
   renameSync(`${TOKEN_FILE}.new`, TOKEN_FILE);
   console.log('a new token');
   const before = client;
-  // Once what it has sent is acknowledged.
+  // End the connection once everything that was sent is acknowledged.
   before.end(false, {}, () => (client = open(token)));
 }
 
-/** Stands in for a sensor. @param {number} count */
+/** Replace this with your sensor. @param {number} count */
 const readSensor = (count) => 20 + (count % 10);
 
 let isSending = false;
 
-/** Sends what is kept, in its order. What was sent is forgotten when its PUBACK has come. */
+/** Sends kept values in order. It drops values when their PUBACK has arrived. */
 async function sendUnsent() {
   if (isSending) return;
   isSending = true;
   try {
     for (let batch; client.connected && (batch = unsent.oldest(500));) {
-      // After a lost connection mqtt.js sends it again by itself: it is stored once, as it has its ts.
+      // After a lost connection mqtt.js sends it again by itself. The service stores it once, because it has its ts.
       await client.publishAsync(`${up}/measurements`, batch, { qos: 1 });
       unsent.forget();
       console.log('stored:', batch);
@@ -81,7 +81,8 @@ async function sendUnsent() {
 
 for (let count = 0; ; count++) {
   const val = readSensor(count);
-  // Kept first, with its ts: what is sent again is then recognised. JSON has no NaN, which a sensor that fails gives.
+  // Keep it first, with its ts: the service recognises it if it is sent again. JSON has no NaN, which a failing sensor
+  // gives.
   if (Number.isFinite(val)) unsent.add({ sId: '0x10', val, ts: Date.now() });
   else console.log('no value:', val);
   if (!client.connected) console.log('kept for later');

@@ -14,7 +14,7 @@ from unsent import Unsent
 uuid, token = os.environ["DEVICE_UUID"], os.environ["DEVICE_TOKEN"]
 token_file = os.environ.get("TOKEN_FILE", f"token-{uuid}.txt")
 if os.path.exists(token_file):
-    # What the service has sent in place of DEVICE_TOKEN.
+    # A newer token than DEVICE_TOKEN, which the service sent.
     with open(token_file) as file:
         token = file.read()
 interval = float(os.environ.get("INTERVAL", 10))
@@ -26,13 +26,13 @@ in_flight = None
 
 
 def read_sensor(count):
-    """Stands in for a sensor."""
+    """Replace this with your sensor."""
     return 20 + count % 10
 
 
 def on_connect(client, userdata, flags, reason, properties=None):
     print("connected:", reason)
-    # Subscribing is how a device asks: its profile, configuration and state follow.
+    # A device asks by subscribing: its profile, configuration and state follow.
     # `#` does not bring a new token.
     client.subscribe([(f"{down}/#", 1), (f"{down}/token", 1)])
 
@@ -42,7 +42,7 @@ def on_message(client, userdata, message):
     if message.topic == f"{down}/token":
         store_token(payload["deviceAuthToken"])
         client.username_pw_set(uuid, payload["deviceAuthToken"])
-        # Another thread may not wait for the one that this runs in.
+        # This runs in paho's thread, which must not wait for itself, so another thread reconnects.
         threading.Thread(target=client.reconnect).start()
         return
     print(message.topic[len(down) + 1 :], payload)
@@ -51,7 +51,7 @@ def on_message(client, userdata, message):
 
 
 def store_token(new_token):
-    """Before it is used: the first login with it ends the old one."""
+    """Stores a new token before it is used: the first login with it ends the old one."""
     with open(os.open(f"{token_file}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(new_token)
         file.flush()
@@ -61,7 +61,7 @@ def store_token(new_token):
 
 
 def answer_to(profile):
-    """Takes a profile whose senses it has. The service evaluates it (`engine`)."""
+    """Accepts a profile if the device has its senses. The service evaluates it (`engine`)."""
     needed = {
         cause["sId"]
         for purpose in profile["purposes"]
@@ -76,7 +76,7 @@ def answer_to(profile):
 
 
 def send_unsent(client):
-    """Sends what is kept, in its order. What was sent is forgotten when its PUBACK has come."""
+    """Sends kept values in order. It drops values when their PUBACK has arrived."""
     global in_flight
     while client.is_connected():
         if in_flight is None:
@@ -84,7 +84,7 @@ def send_unsent(client):
             if not lines:
                 return
             in_flight = client.publish(f"{up}/measurements", f"[{','.join(lines)}]", qos=1).mid
-        # After a lost connection paho sends it again by itself: it is stored once, as it has its ts.
+        # After a lost connection paho sends it again by itself. The service stores it once, because it has its ts.
         try:
             while acknowledged.get(timeout=30) != in_flight:
                 pass
@@ -95,7 +95,7 @@ def send_unsent(client):
         unsent.forget()
 
 
-# paho 2 wants to know which callbacks are meant; 1.6 knows one kind.
+# paho 2 has two kinds of callbacks and asks which; 1.6 has one.
 kind = [mqtt.CallbackAPIVersion.VERSION2] if hasattr(mqtt, "CallbackAPIVersion") else []
 client = mqtt.Client(*kind, client_id="sensor", protocol=mqtt.MQTTv311)
 client.username_pw_set(uuid, token)
@@ -103,7 +103,7 @@ client.on_connect = on_connect
 client.on_message = on_message
 client.on_publish = lambda client, userdata, mid, *more: acknowledged.put(mid)
 if os.environ.get("DEVICE_PROTOCOL") == "mqtts":
-    # DEVICE_CA: the certificate of who signed the service's, where the system does not know it.
+    # DEVICE_CA: the certificate of the authority that signed the service's, if the system does not know it.
     client.tls_set(os.environ.get("DEVICE_CA"))
 client.reconnect_delay_set(min_delay=1, max_delay=120)
 client.connect_async(os.environ.get("DEVICE_HOST", "127.0.0.1"), int(os.environ.get("DEVICE_PORT", 1883)))
@@ -112,9 +112,9 @@ client.loop_start()
 count = 0
 while True:
     value, ts = read_sensor(count), time.time_ns() // 1_000_000
-    # A sensor that fails gives NaN. JSON has none: one would have the service refuse all values of its message.
+    # A sensor that fails gives NaN. JSON has none: one NaN makes the service refuse the whole message.
     if math.isfinite(value):
-        # Kept first, with its ts: what is sent again is then recognised.
+        # Keep it first, with its ts: the service recognises it if it is sent again.
         unsent.add(json.dumps({"sId": "0x10", "val": value, "ts": ts}))
     else:
         print("no value:", value)

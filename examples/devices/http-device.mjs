@@ -1,4 +1,4 @@
-// A sensor device in Node over HTTP, with nothing but Node (fetch keeps its connection).
+// A sensor device in Node over HTTP. It needs nothing but Node (fetch keeps its connection).
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Unsent } from './unsent.mjs';
@@ -8,7 +8,7 @@ const {
   DEVICE_TOKEN,
   DEVICE_HTTP_URL = 'http://127.0.0.1:8080', // or https://… behind a proxy
   UNSENT_FILE = `unsent-${uuid}.ndjson`,
-  TOKEN_FILE = `token-${uuid}.txt`, // what the service has sent in place of DEVICE_TOKEN
+  TOKEN_FILE = `token-${uuid}.txt`, // a newer token than DEVICE_TOKEN, from the service
   INTERVAL = '10',
 } = process.env;
 const intervalMs = Number(INTERVAL) * 1_000;
@@ -19,7 +19,7 @@ let failures = 0;
 let after = '';
 
 /**
- * The answer of a POST, or of a GET where there is no body; null where it is to be asked again later.
+ * The answer to a POST, or to a GET without a body; null if the device has to ask again later.
  * @typedef {{ topic: string, payload: { pId?: string, deviceAuthToken?: string } }} Message
  * @typedef {{ stored: number, rejected?: object[], detail?: string, messages?: Message[], after: string }} Answer
  * @param {string} path
@@ -43,7 +43,7 @@ async function ask(path, body) {
   } catch (error) {
     if (error instanceof Refused) throw error;
     console.log('no answer:', error);
-    // Longer after each failure, and not all devices at once.
+    // Wait longer after each failure, and a random time, so that not all devices return at once.
     await sleep(Math.min(intervalMs * 2 ** ++failures, 300_000) * Math.random());
   }
   return null;
@@ -51,12 +51,13 @@ async function ask(path, body) {
 
 class Refused extends Error {}
 
-/** Stands in for a sensor. @param {number} count */
+/** Replace this with your sensor. @param {number} count */
 const readSensor = (count) => 20 + (count % 10);
 
 for (let count = 0; ; count++) {
   const val = readSensor(count);
-  // Kept first, with its ts: what is sent again is then recognised. JSON has no NaN, which a sensor that fails gives.
+  // Keep it first, with its ts: the service recognises it if it is sent again. JSON has no NaN, which a failing sensor
+  // gives.
   if (Number.isFinite(val)) unsent.add({ sId: '0x10', val, ts: Date.now() });
   else console.log('no value:', val);
   const nextMs = Date.now() + intervalMs;
@@ -72,7 +73,7 @@ function takeToken(fresh) {
   console.log('a new token');
 }
 
-/** Sends what is kept, in its order. It is forgotten when the service has answered that it is stored. */
+/** Sends kept values in order. It drops them when the service has answered that they are stored. */
 async function sendUnsent() {
   for (let batch; (batch = unsent.oldest(500));) {
     const answer = await ask('up/measurements', batch);
@@ -81,13 +82,13 @@ async function sendUnsent() {
       return false;
     }
     unsent.forget();
-    // A 400 has `detail`: nothing of it can be read, however often it is sent.
+    // A 400 has `detail`: the service cannot read any of it, however often it is sent.
     console.log('stored:', answer.stored, answer.rejected ?? answer.detail);
   }
   return true;
 }
 
-/** Takes what the service has for the device, until the next value is due. @param {number} untilMs */
+/** Takes the service's messages for the device, until the next value is due. @param {number} untilMs */
 async function listenUntil(untilMs) {
   for (let wait = -1; wait !== 0;) {
     wait = Math.min(25, Math.max(0, Math.round((untilMs - Date.now()) / 1_000)));
@@ -101,11 +102,11 @@ async function listenUntil(untilMs) {
       }
       console.log(topic, payload);
       if (topic !== 'profile') continue;
-      // It takes every profile; the service evaluates it.
+      // This device accepts every profile; the service evaluates it.
       const taken = JSON.stringify({ pId: payload.pId, state: 'current', engine: 'service' });
       if (!(await ask('up/profile', taken))) return;
     }
-    // Given back with the next poll, it acknowledges the messages.
+    // The next poll returns it, which acknowledges the messages.
     after = answer.after;
   }
 }

@@ -1,5 +1,5 @@
 #!/bin/sh
-# A sensor device in shell, with curl. What could not be sent waits in a file, and is sent first.
+# A sensor device in shell, with curl. Values that could not be sent wait in a file, and are sent first.
 set -eu
 url="${DEVICE_HTTP_URL:-http://127.0.0.1:8080}/devices/$DEVICE_UUID"
 unsent="${UNSENT_FILE:-unsent-$DEVICE_UUID.ndjson}"
@@ -8,8 +8,8 @@ after=''
 newline='
 '
 
-# ask PATH CURL'S OPTIONS: sets $answer. Fails where it is to be asked again later.
-# The token goes to curl through a pipe: arguments are seen by every user of the machine.
+# ask PATH CURL'S OPTIONS: sets $answer. Fails if the device has to ask again later.
+# The token goes to curl through a pipe, because every user of the machine can see arguments.
 ask() {
   path=$1
   shift
@@ -25,20 +25,20 @@ ask() {
   esac
 }
 
-# Keeps the value first, with its ts, and at most 10,000 of them. What is no number (a sensor failed) is not kept.
+# Keeps the value first, with its ts, and at most 10,000 values. It skips what is no number (the sensor failed).
 keep() {
   case $2 in '' | *[!0-9.eE+-]*) echo "no value: $2"; return ;; esac
   printf '{"sId":"%s","val":%s,"ts":%s}\n' "$1" "$2" "$(date +%s)000" >> "$unsent"
   [ "$(wc -l < "$unsent")" -le 10000 ] || drop 1000
 }
 
-# drop N: without the N oldest values. After a power cut there is the file before, or the one after.
+# drop N: removes the N oldest values. After a power cut the file is as it was before, or as it is after.
 drop() {
   tail -n "+$(($1 + 1))" "$unsent" > "$unsent.new"
   mv "$unsent.new" "$unsent"
 }
 
-# Sends what is kept, in its order; it is dropped only when the service has answered that it is stored.
+# Sends kept values in order, and drops them only when the service has answered that they are stored.
 send_unsent() {
   while [ -s "$unsent" ]; do
     head -n 500 "$unsent" > "$unsent.batch"
@@ -48,13 +48,13 @@ send_unsent() {
   done
 }
 
-# listen SECONDS: takes what the service has for the device. `after` acknowledges it, with the next poll.
+# listen SECONDS: takes the service's messages for the device. `after` acknowledges them, with the next poll.
 listen() {
   ask "down?wait=$1&topics=profile&after=$after" || return 1
   next=$(printf %s "$answer" | sed -n 's/.*"after":"\([^"]*\)".*/\1/p')
   pid=$(printf %s "$answer" | sed -n 's/^{"messages":\[{"topic":"profile","payload":{"pId":"\([^"]*\)".*/\1/p')
   if [ -n "$pid" ]; then
-    # It takes every profile; the service evaluates it.
+    # This device accepts every profile; the service evaluates it.
     taken="{\"pId\":\"$pid\",\"state\":\"current\",\"engine\":\"service\"}"
     ask up/profile -H 'Content-Type: application/json' --data "$taken" || return 1
     echo "took profile $pid"
@@ -63,7 +63,7 @@ listen() {
 }
 
 touch "$unsent"
-# A last line without its end was cut off while it was written: it is refused, and no other one with it.
+# A last line without its end was cut off while it was written: the service refuses it, and only it.
 [ -z "$(tail -c 1 "$unsent")" ] || echo >> "$unsent"
 count=0
 while :; do
@@ -71,7 +71,7 @@ while :; do
   keep 0x10 $((20 + count % 10))
   count=$((count + 1))
   send_unsent || echo 'kept for later'
-  # The pause is spent listening.
+  # Listen during the pause.
   while left=$((due - $(date +%s))) && [ "$left" -gt 0 ]; do
     listen $((left < 25 ? left : 25)) || sleep "$left"
   done

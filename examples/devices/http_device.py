@@ -1,4 +1,4 @@
-"""A sensor device in Python over HTTP, with nothing but the standard library."""
+"""A sensor device in Python over HTTP. It needs nothing but the standard library."""
 
 import base64
 import http.client
@@ -14,14 +14,14 @@ from unsent import Unsent
 uuid, token = os.environ["DEVICE_UUID"], os.environ["DEVICE_TOKEN"]
 token_file = os.environ.get("TOKEN_FILE", f"token-{uuid}.txt")
 if os.path.exists(token_file):
-    # What the service has sent in place of DEVICE_TOKEN.
+    # A newer token than DEVICE_TOKEN, which the service sent.
     with open(token_file) as file:
         token = file.read()
 interval = float(os.environ.get("INTERVAL", 10))
 url = urlsplit(os.environ.get("DEVICE_HTTP_URL", "http://127.0.0.1:8080"))
 headers = {"Content-Type": "application/json"}
 kind = http.client.HTTPSConnection if url.scheme == "https" else http.client.HTTPConnection
-# One connection for all requests: a new one for each costs several times the bytes.
+# Use one connection for all requests: a new one for each costs several times the bytes.
 connection = kind(url.hostname, url.port, timeout=60)
 unsent = Unsent(os.environ.get("UNSENT_FILE", f"unsent-{uuid}.ndjson"), max_bytes=1_000_000)
 after = ""
@@ -38,7 +38,7 @@ log_in_with(token)
 
 
 def store_token(new_token):
-    """Before it is used: the first login with it ends the old one."""
+    """Stores a new token before it is used: the first login with it ends the old one."""
     with open(os.open(f"{token_file}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w") as file:
         file.write(new_token)
         file.flush()
@@ -48,12 +48,12 @@ def store_token(new_token):
 
 
 def read_sensor(count):
-    """Stands in for a sensor."""
+    """Replace this with your sensor."""
     return 20 + count % 10
 
 
 def ask(method, path, payload=None):
-    """The answer; None where it is to be asked again later."""
+    """The answer; None if the device has to ask again later."""
     global not_before, failures
     if time.monotonic() < not_before:
         return None
@@ -65,7 +65,7 @@ def ask(method, path, payload=None):
     except (OSError, ValueError, http.client.HTTPException) as error:
         connection.close()
         print("no answer:", error)
-        # Longer after each failure, and not all devices at once.
+        # Wait longer after each failure, and a random time, so that not all devices return at once.
         failures += 1
         not_before = time.monotonic() + min(interval * 2**failures, 300) * random.random()
         return None
@@ -80,18 +80,18 @@ def ask(method, path, payload=None):
 
 
 def send_unsent():
-    """Sends what is kept, in its order. It is forgotten when the service has answered that it is stored."""
+    """Sends kept values in order. It drops them when the service has answered that they are stored."""
     while lines := unsent.oldest(500):
         answer = ask("POST", "up/measurements", [json.loads(line) for line in lines])
         if answer is None:
             return print("kept for later")
         unsent.forget()
-        # 400 has `detail`: nothing of it can be read, however often it is sent.
+        # A 400 has `detail`: the service cannot read any of it, however often it is sent.
         print("stored:", answer.get("stored"), answer.get("rejected") or answer.get("detail", ""))
 
 
 def listen(seconds):
-    """Waits for what the service has for the device; False: without success."""
+    """Waits for the service's messages for the device; False: without success."""
     global after
     query = f"down?wait={seconds}&topics=profile,display,state,token&after={quote(after)}"
     answer = ask("GET", query)
@@ -107,7 +107,7 @@ def listen(seconds):
             taken = {"pId": message["payload"]["pId"], "state": "current", "engine": "service"}
             if ask("POST", "up/profile", taken) is None:
                 return False
-    # Given back with the next poll, it acknowledges the messages.
+    # The next poll returns it, which acknowledges the messages.
     after = answer["after"]
     return True
 
@@ -116,15 +116,15 @@ count = 0
 while True:
     next_at = time.monotonic() + interval
     value, ts = read_sensor(count), time.time_ns() // 1_000_000
-    # A sensor that fails gives NaN. JSON has none: one would have the service refuse all values of its message.
+    # A sensor that fails gives NaN. JSON has none: one NaN makes the service refuse the whole message.
     if math.isfinite(value):
-        # Kept first, with its ts: what is sent again is then recognised.
+        # Keep it first, with its ts: the service recognises it if it is sent again.
         unsent.add(json.dumps({"sId": "0x10", "val": value, "ts": ts}))
     else:
         print("no value:", value)
     send_unsent()
     count += 1
-    # The pause is spent listening.
+    # Listen during the pause.
     while listen(wait := min(25, max(0, round(next_at - time.monotonic())))) and wait > 0:
         pass
     time.sleep(max(0, next_at - time.monotonic()))

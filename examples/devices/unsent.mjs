@@ -1,7 +1,7 @@
 // Values that wait to be sent, in a file.
 import { closeSync, fsyncSync, openSync, readFileSync, renameSync, writeSync } from 'node:fs';
 
-/** One JSON text a line, the oldest first. It outlives a restart, and never exceeds `maxBytes`. */
+/** One JSON text a line, the oldest first. It survives a restart, and never exceeds `maxBytes`. */
 export class Unsent {
   /** @type {string[]} */
   #lines = [];
@@ -19,7 +19,7 @@ export class Unsent {
     this.#replace(readFileSync(path, 'utf8').split('\n').slice(0, -1));
   }
 
-  /** Keeps one more. Where there is no room, the oldest ones are lost. @param {unknown} value */
+  /** Keeps one more value. Without room, it drops the oldest ones. @param {unknown} value */
   add(value) {
     const line = JSON.stringify(value);
     while (this.#bytes + line.length + 1 > this.#maxBytes) {
@@ -31,14 +31,14 @@ export class Unsent {
     this.#bytes += line.length + 1;
   }
 
-  /** The oldest ones, `most` at most, as a JSON array; null where there is none. @param {number} most */
+  /** The oldest values, at most `most`, as a JSON array; null if there is none. @param {number} most */
   oldest(most) {
     const lines = this.#lines.slice(0, most);
     this.#given = lines.length;
     return lines.length === 0 ? null : `[${lines.join()}]`;
   }
 
-  /** Drops what oldest() gave. To be called once the service has acknowledged it, not before. */
+  /** Drops what oldest() returned. Call it only once the service has acknowledged that. */
   forget() {
     this.#drop(this.#given);
   }
@@ -49,7 +49,7 @@ export class Unsent {
     this.#replace(this.#lines.slice(count));
   }
 
-  /** Writes a copy and renames it: after a power cut there is the one or the other. @param {string[]} lines */
+  /** Writes a copy and renames it: after a power cut one of the two files is there. @param {string[]} lines */
   #replace(lines) {
     const text = lines.map((line) => `${line}\n`).join('');
     write(`${this.#path}.new`, 'w', text);

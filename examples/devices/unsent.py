@@ -4,7 +4,7 @@ import os
 
 
 class Unsent:
-    """One JSON text a line, the oldest first. It outlives a restart, and never exceeds `max_bytes`."""
+    """One JSON text a line, the oldest first. It survives a restart, and never exceeds `max_bytes`."""
 
     def __init__(self, path, max_bytes):
         self.path = path
@@ -14,7 +14,7 @@ class Unsent:
         self._drop(0)
 
     def add(self, line):
-        """Keeps one more. Where there is no room, the oldest ones are lost."""
+        """Keeps one more value. Without room, it drops the oldest ones."""
         while os.stat(self.path)[6] + len(line) + 1 > self.max_bytes:
             print("no room, the oldest values are lost")
             self._drop(50)
@@ -23,7 +23,7 @@ class Unsent:
             write_through(file)
 
     def oldest(self, most):
-        """The oldest ones, `most` at most."""
+        """The oldest values, at most `most`."""
         lines = []
         with open(self.path) as file:
             for line in file:
@@ -34,11 +34,11 @@ class Unsent:
         return lines
 
     def forget(self):
-        """Drops what oldest() gave. To be called once the service has acknowledged it, not before."""
+        """Drops what oldest() returned. Call it only once the service has acknowledged that."""
         self._drop(self.given)
 
     def _drop(self, count):
-        """Copies what remains and renames the copy: after a power cut there is the one or the other."""
+        """Writes the rest to a copy and renames it: after a power cut one of the two files is there."""
         with open(self.path) as file, open(self.path + ".new", "w") as kept:
             for number, line in enumerate(file):
                 # A line without its end was cut off while it was written.
@@ -51,6 +51,6 @@ class Unsent:
 
 def write_through(file):
     file.flush()
-    # MicroPython's file systems write when the file is closed.
+    # MicroPython's file systems write only when the file is closed.
     if hasattr(os, "fsync"):
         os.fsync(file.fileno())

@@ -1,3 +1,20 @@
+/**
+ * What follows a commit. The transaction has stored everything of its messages that is a row: measurements, events,
+ * states, alarms, rejections, texts for displays, and the messages to people. Nothing in this file is a row, so a crash
+ * between the commit and its end loses it:
+ *
+ * - The acknowledgement (PUBACK, PUBREC, HTTP answer): the device sends the message again. A measurement with `ts` is
+ *   then recognised as stored; one without is stored a second time.
+ * - What is sent to devices over the bus: the device reads its state, configuration, profile and texts from the database
+ *   when it subscribes or polls the next time. Errors are listed as rejections. The answer to `up/time` is gone: the
+ *   device asks again.
+ * - The notice to streams of events and alarms: with the next notice they read on from their position in the database.
+ * - Values for streams of measurements: streams that stay open miss them, streams that resume read them from the history.
+ *
+ * It does not lose a message to a person: that is a row of the same transaction (`notifications/outbox.ts`). So what
+ * fails here is logged and not tried again, and what must not be lost does not belong here.
+ */
+
 import type { Bus, LiveDevice, LiveValue } from '../bus/bus.ts';
 import type { NewEvent } from '../contract/event.ts';
 import type { DeviceIdentity, Downlink, Outcome, TimeRequest } from '../contract/uplink.ts';

@@ -1,3 +1,18 @@
+/**
+ * The outbox: from rows of `notification` to recipients. `enqueue.ts` writes a row for each recipient in the transaction
+ * that stores the event or alarm.
+ *
+ * - A crash before the commit: neither the event nor the message exists.
+ * - A crash after it loses nothing: the row stays `queued` until a delivery is settled.
+ * - A crash during a delivery repeats it: the recipient stays busy until its lease ends, then the message is sent again,
+ *   even if the provider had accepted it. So a message arrives at least once; a webhook recognises the copy by its
+ *   `webhook-id`, and people may get a mail, a push message or an SMS twice.
+ *
+ * A recipient's row (`contact`, `recipient_turn`) is its lock, so no two processes send to one recipient at a time. Of a
+ * recipient the oldest due message is next, and of an alarm none before an earlier one: nobody hears first that an alarm
+ * is over.
+ */
+
 import type { Sql } from '../db/sql.ts';
 import { countersOf } from './allot.ts';
 import type { Reason } from './reasons.ts';

@@ -1,4 +1,4 @@
-# Runs first on a board: joins the network. Values are kept while there is none.
+# Runs first on a board, and joins the network. Without a network the device keeps its values.
 import network
 
 import config

@@ -14,11 +14,11 @@ else:
     from over_http import Service
 
 service = Service(config)
-# Flash of a small board: some 300 values.
+# For the flash of a small board: some 300 values.
 unsent = Unsent("unsent.ndjson", 16000)
-# Measured before the board knew what time it was; in memory only.
+# Values measured before the board knew the time; in memory only.
 undated = []
-# What to add to the board's clock, whose epoch may be another one, ms; None: not known yet.
+# Milliseconds to add to the board's clock, whose epoch may differ; None: not known yet.
 offset = None
 
 
@@ -27,7 +27,7 @@ def now():
 
 
 def read_sensor(count):
-    """Stands in for a sensor."""
+    """Replace this with your sensor."""
     return 20 + count % 10
 
 
@@ -38,7 +38,7 @@ def set_clock():
 
 
 def keep_dated():
-    """Into the file, with a ts that it keeps: what is sent again is then recognised."""
+    """Keeps the value in the file, with a fixed ts: the service recognises it if it is sent again."""
     while undated and offset is not None:
         at, value = undated[0]
         unsent.add(json.dumps({"sId": "0x10", "val": value, "ts": at + offset}))
@@ -46,7 +46,7 @@ def keep_dated():
 
 
 def send_unsent():
-    """In its order. It is forgotten when the service has acknowledged it. False: out of reach."""
+    """Sends kept values in order. It drops them when the service has acknowledged them. False: out of reach."""
     while True:
         lines = unsent.oldest(50)
         if not lines:
@@ -59,14 +59,14 @@ def send_unsent():
 
 
 def listen(seconds):
-    """False: out of reach."""
+    """Waits for messages, and answers a profile. False: the service is out of reach."""
     messages = service.listen(seconds)
     if messages is None:
         return False
     for message in messages:
         print(message["topic"], message["payload"])
         if message["topic"] == "profile":
-            # It takes every profile; the service evaluates it.
+            # This device accepts every profile; the service evaluates it.
             answer = {"pId": message["payload"]["pId"], "state": "current", "engine": "service"}
             if not service.answer_profile(answer):
                 return False
@@ -80,12 +80,12 @@ pauses = 0
 while True:
     next_at = now() + int(config.INTERVAL * 1000)
     value = read_sensor(count)
-    # A sensor that fails gives NaN. JSON has none: one would have the service refuse all values of its message.
+    # A sensor that fails gives NaN. JSON has none: one NaN makes the service refuse the whole message.
     if math.isfinite(value):
         undated.append((now(), value))
     else:
         print("no value:", value)
-    # Of those the newest hundred.
+    # Keep the newest hundred of them.
     del undated[:-100]
     if pauses == 0 and (offset is None or count % 1000 == 999):
         set_clock()
@@ -96,10 +96,10 @@ while True:
     elif offset is not None and send_unsent():
         failures = 0
     else:
-        # Longer after each failure, and not all devices at once.
+        # Wait longer after each failure, and a random time, so that not all devices return at once.
         failures += 1
         pauses = random.randint(0, min(2**failures, 60))
-    # The rest of the time is spent listening.
+    # Listen for the rest of the time.
     while failures == 0:
         left = next_at - now()
         if left <= 0 or not listen(left / 1000) or left < 1000:

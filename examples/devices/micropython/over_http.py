@@ -1,4 +1,4 @@
-"""The service over HTTP, by one connection that is kept. For MicroPython (and Python)."""
+"""Talks to the service over HTTP, on one connection that stays open. For MicroPython (and Python)."""
 
 import binascii
 import json
@@ -6,7 +6,7 @@ import socket
 
 from secure import context_of
 
-# What came over it is in no state to be read on: a connection is closed after any of these.
+# After any of these the rest of the connection cannot be read, so it is closed.
 problems = (OSError, ValueError, IndexError, MemoryError)
 
 
@@ -17,30 +17,30 @@ class Service:
         self.secure = context_of(config)
         self.topics = ["profile", "display"]
         self.after = self.next_after = ""
-        # The service's time, ms, as its newest answer has it.
+        # The service's time in ms, from its newest answer.
         self.timestamp = None
         login = binascii.b2a_base64("{}:{}".format(config.UUID, config.TOKEN).encode()).decode().strip()
         self.headers = "Host: {}\r\nAuthorization: Basic {}\r\n".format(config.HOST, login)
 
     def ask_time(self):
-        """Whether there was an answer; then `timestamp` is set."""
+        """Asks for the time. Whether there was an answer; then `timestamp` is set."""
         return self.ask("POST", "up/time", "{}") is not None
 
     def send(self, lines):
-        """Whether these measurements are done with: stored, or such as can never be."""
+        """Whether these measurements can be dropped: they are stored, or never can be."""
         answer = self.ask("POST", "up/measurements", "[" + ",".join(lines) + "]")
         if answer is not None and answer.get("rejected"):
             print("rejected:", answer["rejected"])
         return answer is not None
 
     def listen(self, seconds):
-        """Waits for messages, and gives them: [{topic, payload}]. None where that fails."""
+        """Waits for messages, and returns them: [{topic, payload}]. None if that fails."""
         wait = max(0, min(25, round(seconds)))
         query = "down?wait={}&topics={}&after={}".format(wait, ",".join(self.topics), self.after)
         answer = self.ask("GET", query)
         if answer is None or "messages" not in answer:
             return None
-        # Given back with the next poll it acknowledges them.
+        # The next poll returns it, which acknowledges them.
         self.next_after = answer["after"]
         return answer["messages"]
 
@@ -51,7 +51,7 @@ class Service:
         return self.ask("POST", "up/profile", json.dumps(answer)) is not None
 
     def ask(self, method, path, body=""):
-        """The answer; None where it is to be asked again later."""
+        """The answer; None if the device has to ask again later."""
         try:
             if self.stream is None:
                 self.stream = self.open()
@@ -64,7 +64,7 @@ class Service:
             print("no answer:", repr(error))
             self.close()
             if isinstance(error, MemoryError) and "profile" in self.topics:
-                # It would come again and again.
+                # Otherwise it would come again and again.
                 print("the profile does not fit into this board's memory")
                 self.topics.remove("profile")
             return None
@@ -76,7 +76,7 @@ class Service:
 
     def open(self):
         connection = socket.socket()
-        # Longer than a poll waits.
+        # This is longer than a poll waits.
         connection.settimeout(40)
         connection.connect(socket.getaddrinfo(self.config.HOST, self.config.PORT)[0][-1])
         if self.secure:

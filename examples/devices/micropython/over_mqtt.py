@@ -1,4 +1,4 @@
-"""The service over MQTT, by umqtt.simple (mip install umqtt.simple). Publishes with QoS 1. For MicroPython."""
+"""Talks to the service over MQTT, by umqtt.simple (mip install umqtt.simple), with QoS 1. For MicroPython."""
 
 import json
 import time
@@ -15,14 +15,14 @@ class Service:
         self.config = config
         self.client = None
         self.secure = context_of(config)
-        # The service's time, ms, as it was told when it was asked.
+        # The service's time in ms, from its answer to the device's question.
         self.timestamp = None
         self.messages = []
         self.topics = ["profile", "display", "time"]
         self.next_ping = 0
 
     def ask_time(self):
-        """Whether there was an answer; then `timestamp` is set."""
+        """Asks for the time. Whether there was an answer; then `timestamp` is set."""
         self.timestamp = None
         return self.publish("time", "{}") and self.wait(5, lambda: self.timestamp is not None)
 
@@ -34,14 +34,14 @@ class Service:
         return self.publish("profile", json.dumps(answer))
 
     def listen(self, seconds):
-        """Waits, and gives what was sent meanwhile: [{topic, payload}]. None where the connection is lost."""
+        """Waits, and returns the messages that arrived: [{topic, payload}]. None if the connection is lost."""
         if not self.wait(seconds):
             return None
         messages, self.messages = self.messages, []
         return messages
 
     def wait(self, seconds, is_over=lambda: False):
-        """False where the connection is lost."""
+        """False if the connection is lost."""
         end = time.time_ns() + int(seconds * 1_000_000_000)
         try:
             while time.time_ns() < end and not is_over():
@@ -57,12 +57,12 @@ class Service:
         return True
 
     def acknowledge(self):
-        """Has nothing to do: umqtt sent PUBACK. A profile is sent again until it is answered."""
+        """Does nothing: umqtt sent PUBACK. The service sends a profile again until the device answers it."""
 
     def publish(self, topic, text):
         try:
             client = self.connected()
-            # umqtt waits without end for what does not come, unless it is told so before each wait.
+            # umqtt waits for ever for a message that does not come, unless it gets a time-out before each wait.
             client.sock.settimeout(30)
             client.publish(self.name("up/" + topic), text.encode(), qos=1)
             return True
@@ -71,7 +71,7 @@ class Service:
             return False
 
     def connected(self):
-        # umqtt counts on beyond the 65,535 that MQTT has, and would wait for ever.
+        # umqtt counts beyond MQTT's 65,535, and would then wait for ever.
         if self.client and self.client.pid > 60000:
             self.client.disconnect()
             self.client = None
@@ -84,7 +84,7 @@ class Service:
         client.set_callback(self.keep)
         client.connect(timeout=30)
         self.client = client
-        # Subscribing is how a device asks: what waits for it follows.
+        # A device asks by subscribing: the service then sends what waits for it.
         for topic in self.topics:
             client.sock.settimeout(30)
             client.subscribe(self.name("down/" + topic), 1)
@@ -110,6 +110,6 @@ class Service:
             pass
         self.client = None
         if isinstance(error, MemoryError) and "profile" in self.topics:
-            # It would come again and again.
+            # Otherwise it would come again and again.
             print("the profile does not fit into this board's memory")
             self.topics.remove("profile")

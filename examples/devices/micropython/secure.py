@@ -1,8 +1,8 @@
-"""TLS for a board, which has no certificates of authorities: config.CA names one, in DER."""
+"""TLS for a board. A board has no certificates of authorities, so config.CA names one, in DER."""
 
 
 def context_of(config):
-    """None: no TLS. Otherwise what checks the service's certificate, and its name."""
+    """None: no TLS. Otherwise a context that checks the service's certificate, and its name."""
     if config.CA is None:
         return None
     import ssl

@@ -1,19 +1,19 @@
-// The service over HTTP, by one connection that is kept. No library is needed.
+// Talks to the service over HTTP, on one connection that stays open. It needs no library.
 #pragma once
 
 class Service {
  public:
-  /** The service's time, ms, as its newest answer has it; 0: there was none yet. */
+  /** The service's time in ms, from its newest answer; 0: there was none yet. */
   uint64_t timestamp = 0;
 
   bool askTime() { return ask("POST", "up/time", "{}"); }
 
-  /** Whether these values are done with: stored, or such as can never be. */
+  /** Whether these values can be dropped: they are stored, or never can be. */
   bool send(const String &values) { return ask("POST", "up/measurements", values); }
 
   bool answerProfile(const String &answer) { return ask("POST", "up/profile", answer); }
 
-  /** Waits for a profile, and gives its identifier; empty: none came. False: out of reach. */
+  /** Waits for a profile, and returns its identifier; empty: none came. False: the service is out of reach. */
   bool listen(uint32_t ms, String &profileId) {
     uint32_t seconds = ms / 1000 < 25 ? ms / 1000 : 25;
     if (!ask("GET", "down?wait=" + String(seconds) + "&topics=profile&after=" + after, "")) return false;
@@ -21,7 +21,7 @@ class Service {
     return true;
   }
 
-  /** Acknowledges what listen() gave, with the next poll. */
+  /** Acknowledges what listen() returned, with the next poll. */
   void acknowledge() { after = foundAfter; }
 
  private:
@@ -33,11 +33,11 @@ class Service {
     if (status == 0) client.stop();
     if (foundTimestamp.length() > 0) timestamp = strtoull(foundTimestamp.c_str(), nullptr, 10);
     if (status != 200) Serial.println("answered: " + String(status));
-    // 400: it cannot be read, however often it is sent.
+    // 400: the service cannot read it, however often it is sent.
     return status == 200 || status == 400;
   }
 
-  /** The status; 0: no whole answer. */
+  /** The status; 0: no complete answer. */
   int exchange(const char *method, const String &path, const String &body) {
     foundProfile = foundAfter = foundTimestamp = "";
     if (!client.connected() && !client.connect(serviceHost, servicePort)) return 0;
@@ -56,7 +56,7 @@ class Service {
     return readBody(length) ? status : 0;
   }
 
-  /** Keeps only what it looks for: a profile may be larger than the board's memory. */
+  /** Keeps only what it searches for: a profile may be larger than the board's memory. */
   bool readBody(size_t length) {
     String tail;
     String *found = nullptr;
@@ -85,7 +85,7 @@ class Service {
     }
   }
 
-  /** -1: none came for longer than a poll waits, or the connection ended. */
+  /** -1: no byte came for longer than a poll waits, or the connection ended. */
   int readByte() {
     uint32_t since = millis();
     while (client.available() == 0) {

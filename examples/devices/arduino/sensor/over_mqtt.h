@@ -1,8 +1,8 @@
-// The service over MQTT, with QoS 1, by the library "MQTT" 2.5 (arduino-mqtt, lwmqtt) by Joel Gaehwiler.
+// Talks to the service over MQTT, with QoS 1, by the library "MQTT" 2.5 (arduino-mqtt, lwmqtt) by Joel Gaehwiler.
 #pragma once
 #include <MQTT.h>
 
-/** What was sent to the device. The library asks not to publish where messages arrive. */
+/** Messages to the device, for later: the library forbids publishing in the callback that receives them. */
 static String arrivedProfile;
 static uint64_t arrivedTime = 0;
 
@@ -21,7 +21,7 @@ static void onMessage(String &topic, String &payload) {
 
 class Service {
  public:
-  /** The service's time, ms, as it was told when it was asked. */
+  /** The service's time in ms, from its answer to the device's question. */
   uint64_t timestamp = 0;
 
   bool askTime() {
@@ -42,7 +42,7 @@ class Service {
     return true;
   }
 
-  /** Waits for a profile, and gives its identifier; empty: none came. False: out of reach. */
+  /** Waits for a profile, and returns its identifier; empty: none came. False: the service is out of reach. */
   bool listen(uint32_t ms, String &profileId) {
     if (!connect()) return false;
     uint32_t since = millis();
@@ -54,12 +54,12 @@ class Service {
     return true;
   }
 
-  /** Has nothing to do: the library sent PUBACK. A profile is sent again until it is answered. */
+  /** Does nothing: the library sent PUBACK. The service sends a profile again until the device answers it. */
   void acknowledge() {}
 
  private:
   WiFiClient network;
-  // What the board is sent must fit into the first: a larger profile is left out, and stays pending.
+  // A message to the board must fit into the first buffer. The library skips a larger profile, which stays pending.
   MQTTClient mqtt{4096, 256};
 
   bool connect() {
@@ -67,20 +67,20 @@ class Service {
     mqtt.begin(serviceHost, servicePort, network);
     mqtt.onMessage(onMessage);
     mqtt.dropOverflow(true);
-    // Keep-alive in s, a clean session, and for how long an acknowledgement may take, ms.
+    // Keep-alive in s, a clean session, and how long an acknowledgement may take in ms.
     mqtt.setOptions(60, true, 30000);
     if (!mqtt.connect("sensor", deviceUuid, deviceToken)) {
       // Return code 5: wrong token; 3: try again later.
       Serial.println("not connected: " + String((int)mqtt.lastError()) + " " + String((int)mqtt.returnCode()));
       return false;
     }
-    // Subscribing is how a device asks: what waits for it follows.
+    // A device asks by subscribing: the service then sends what waits for it.
     for (const char *topic : {"time", "display", "profile"})
       if (!mqtt.subscribe(name("down/", topic).c_str(), 1)) return false;
     return true;
   }
 
-  /** Returns once the service has acknowledged it, which is when it is stored. */
+  /** Returns once the service has acknowledged the message, which means that it is stored. */
   bool publish(const char *topic, const String &payload) {
     return connect() && mqtt.publish(name("up/", topic).c_str(), payload.c_str(), payload.length(), false, 1);
   }

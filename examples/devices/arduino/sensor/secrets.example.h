@@ -1,4 +1,4 @@
-// To be copied to secrets.h, beside the sketch. Not to be shared: it has the device's token.
+// Copy this to secrets.h, beside the sketch. Do not share that file: it has the device's token.
 #pragma once
 
 #define OVER_MQTT 0  // 1: MQTT, with the library "MQTT" (arduino-mqtt, lwmqtt) by Joel Gaehwiler

@@ -16,7 +16,7 @@
 Service service;
 Unsent unsent;
 
-/** Measured before the board knew what time it was; in memory only. */
+/** Values measured before the board knew the time; in memory only. */
 struct Undated {
   uint64_t atMs;
   float value;
@@ -25,13 +25,13 @@ const int maxUndated = 100;
 Undated undated[maxUndated];
 int undatedCount = 0;
 
-/** What to add to uptimeMs(); 0: the service has not been asked yet. */
+/** Add this to uptimeMs() to get the time; 0: the service has not been asked yet. */
 uint64_t offsetMs = 0;
 int failures = 0;
 int pauses = 0;
 int measured = 0;
 
-/** millis() begins anew after 49 days. */
+/** millis() restarts at 0 after 49 days. */
 uint64_t uptimeMs() {
   static uint32_t last = 0, rounds = 0;
   uint32_t now = millis();
@@ -40,13 +40,13 @@ uint64_t uptimeMs() {
   return ((uint64_t)rounds << 32) | now;
 }
 
-/** Stands in for a sensor. */
+/** Replace this with your sensor. */
 float readSensor() { return 20 + measured % 10; }
 
 void measure() {
   float value = readSensor();
   measured += 1;
-  // A sensor that fails gives NaN. JSON has none: one would have the service refuse all values of its message.
+  // A sensor that fails gives NaN. JSON has none: one NaN makes the service refuse the whole message.
   if (isnan(value) || isinf(value)) {
     Serial.println("no value");
     return;
@@ -55,12 +55,12 @@ void measure() {
   undated[undatedCount++] = {uptimeMs(), value};
 }
 
-/** Into flash, with a ts that stays: what is sent again is then recognised. */
+/** Keeps the value in flash, with a fixed ts: the service then recognises it if it is sent again. */
 void keepDated() {
   for (int n = 0; n < undatedCount; n++) {
     uint64_t ts = undated[n].atMs + offsetMs;
     char json[80];
-    // Not every board's printf knows 64 bits.
+    // Not every board's printf supports 64 bits.
     snprintf(json, sizeof json, "{\"sId\":\"0x10\",\"val\":%.2f,\"ts\":%lu%03lu}", undated[n].value,
              (unsigned long)(ts / 1000), (unsigned long)(ts % 1000));
     unsent.add(json);
@@ -68,7 +68,7 @@ void keepDated() {
   undatedCount = 0;
 }
 
-/** In its order. It is forgotten when the service has acknowledged it. False: out of reach. */
+/** Sends kept values in order. It drops them when the service has acknowledged them. False: out of reach. */
 bool sendUnsent() {
   for (;;) {
     String values = unsent.oldest();
@@ -82,12 +82,12 @@ bool sendUnsent() {
   }
 }
 
-/** False: out of reach. */
+/** Waits for messages, and answers a profile. False: the service is out of reach. */
 bool listen(uint32_t ms) {
   String profileId;
   if (!service.listen(ms, profileId)) return false;
   if (profileId.length() > 0) {
-    // It takes every profile; the service evaluates it.
+    // This device accepts every profile; the service evaluates it.
     String answer = "{\"pId\":\"" + profileId + "\",\"state\":\"current\",\"engine\":\"service\"}";
     if (!service.answerProfile(answer)) return false;
     Serial.println("took profile " + profileId);
@@ -101,10 +101,10 @@ void setup() {
 #ifdef ESP8266
   LittleFS.begin();
 #else
-  LittleFS.begin(true);  // formats a flash that never was
+  LittleFS.begin(true);  // format a new flash
 #endif
   WiFi.mode(WIFI_STA);
-  // Not waited for: values are kept meanwhile.
+  // Do not wait for it: values are kept meanwhile.
   WiFi.begin(wifiName, wifiPassword);
 }
 
@@ -120,11 +120,11 @@ void loop() {
   } else if (offsetMs != 0 && sendUnsent()) {
     failures = 0;
   } else {
-    // Longer after each failure, and not all devices at once.
+    // Wait longer after each failure, and a random time, so that not all devices return at once.
     failures = failures < 6 ? failures + 1 : 6;
     pauses = random(0, 1 << failures);
   }
-  // The rest of the time is spent listening.
+  // Listen for the rest of the time.
   while (failures == 0 && uptimeMs() < dueMs) {
     uint32_t leftMs = dueMs - uptimeMs();
     if (!listen(leftMs) || leftMs < 1000) break;

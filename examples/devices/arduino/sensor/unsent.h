@@ -1,11 +1,11 @@
-// Values that wait to be sent, in flash: they outlive a restart and a power cut.
+// Values that wait to be sent, in flash: they survive a restart and a power cut.
 #pragma once
 #include <LittleFS.h>
 
-/** What is being sent is in a file of its own: what is measured meanwhile goes into the other one. */
+/** Values being sent have a file of their own; new values go into the other file meanwhile. */
 class Unsent {
  public:
-  /** Keeps a value, as JSON. Where there is no room, the older half is lost. */
+  /** Keeps a value, as JSON. Without room, it drops the older half. */
   void add(const String &value) {
     File file = LittleFS.open(waiting, "a");
     if (file && file.size() + value.length() > maxBytes) {
@@ -20,11 +20,11 @@ class Unsent {
     }
     if (file.size() > 0) file.print(",");
     file.print(value);
-    // LittleFS has it in the flash once it is closed: all of it, or nothing.
+    // LittleFS writes to flash when the file is closed: everything, or nothing.
     file.close();
   }
 
-  /** The oldest ones as a JSON array; empty where there are none. */
+  /** The oldest values as a JSON array; empty if there are none. */
   String oldest() {
     if (!LittleFS.exists(sending)) {
       if (!LittleFS.exists(waiting)) return "";
@@ -36,13 +36,13 @@ class Unsent {
     return values;
   }
 
-  /** Drops what oldest() gave. To be called once the service has acknowledged it, not before. */
+  /** Drops what oldest() returned. Call it only once the service has acknowledged that. */
   void forget() { LittleFS.remove(sending); }
 
  private:
   static constexpr const char *waiting = "/unsent.json";
   static constexpr const char *sending = "/sending.json";
-  /** Of each file. It is sent from memory, and the service takes messages of 64 KiB. */
+  /** Largest size of each file. It is sent from memory, and the service takes messages of up to 64 KiB. */
   static constexpr size_t maxBytes = 6000;
 
   void rotate() {
