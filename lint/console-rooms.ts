@@ -1,15 +1,6 @@
 import type { Room } from './room.ts';
 
-const servers = [
-  'aedes',
-  'mqtt',
-  'koa',
-  '@koa/*',
-  'pg',
-  'ioredis',
-  'graphile-worker',
-  'node-pg-migrate',
-];
+const servers = ['aedes', 'mqtt', 'koa', '@koa/*', 'pg', 'ioredis', 'node-pg-migrate'];
 
 /** The web console: what the service does for it, its build, and the page. */
 export const consoleRooms: Room[] = [

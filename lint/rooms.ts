@@ -2,7 +2,7 @@ import { consoleRooms } from './console-rooms.ts';
 import type { Room } from './room.ts';
 
 const servers = ['aedes', 'mqtt', 'koa', '@koa/*'];
-const storage = ['pg', 'ioredis', 'graphile-worker', 'node-pg-migrate'];
+const storage = ['pg', 'ioredis', 'node-pg-migrate'];
 const web = ['koa', '@koa/*', 'koa-*'];
 const handed = 'A feature is handed what it needs of another one by assembly/.';
 
@@ -42,7 +42,7 @@ export const rooms: Room[] = [
   {
     files: 'src/lib/*.ts',
     may: ['../errors.ts'],
-    not: [...servers, 'pg', 'graphile-worker'],
+    not: [...servers, 'pg'],
     why: 'lib/ has no word of ours.',
   },
   {

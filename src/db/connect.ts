@@ -12,7 +12,6 @@ import {
 import { codeOf, messageOf } from '../lib/thrown.ts';
 import { StartError } from '../start-error.ts';
 import { isUnavailable, quote, whyRefused } from './errors.ts';
-import { jobSchema, jobTable } from './jobs.ts';
 import { optionsOf, sessionFormats, type Sql } from './sql.ts';
 
 /** Time for all attempts of one start: an error must be reported within 10 s. */
@@ -136,7 +135,6 @@ type Rights = {
   lacksSchemas: boolean;
   mayMakeTables: boolean;
   mayMakeSchemas: boolean;
-  seesJobs: boolean;
 };
 
 /**
@@ -144,7 +142,7 @@ type Rights = {
  * changed. A complete database needs no right to create. `schema`: where the tables are to be.
  */
 export async function checkDatabaseRights(sql: Sql, schema: string): Promise<void> {
-  const found = await findRights(sql, [schema, jobSchema]);
+  const found = await findRights(sql, schema);
   const [role, database] = [quote(found.role), quote(found.database)];
   const missing = [
     ...(found.lacksSchemas && !found.mayMakeSchemas ? [`DATABASE ${database}`] : []),
@@ -155,15 +153,10 @@ export async function checkDatabaseRights(sql: Sql, schema: string): Promise<voi
     throw unfit(
       `role ${role} may not create in database ${database} what the service needs there: its owner runs ${grants.join(' ')}`,
     );
-  // Row security hides the job tables' rows from all but their owner: no job would be found, none added.
-  if (!found.seesJobs)
-    throw unfit(
-      `role ${role} is kept from the jobs of ${jobSchema} by row security: a superuser runs ALTER ROLE ${role} BYPASSRLS;`,
-    );
 }
 
 /** From the catalogue, which also shows what this role may not use. */
-async function findRights(sql: Sql, schemas: string[]): Promise<Rights> {
+async function findRights(sql: Sql, schema: string): Promise<Rights> {
   const { rows } = await sql.query<Rights>(
     `select
        current_user as role,
@@ -173,22 +166,13 @@ async function findRights(sql: Sql, schemas: string[]): Promise<Rights> {
           where relname = 'migration'
             and relnamespace = (select oid from pg_namespace where nspname = 'public')
        ) as "lacksTables",
-       exists (
-         select from unnest($1::text[]) as own (name)
-          where name not in (select nspname from pg_namespace)
-       ) as "lacksSchemas",
+       not exists (select from pg_namespace where nspname = $1) as "lacksSchemas",
        coalesce(
          (select has_schema_privilege(oid, 'create') from pg_namespace where nspname = 'public'),
          false
        ) as "mayMakeTables",
-       has_database_privilege(current_database(), 'create') as "mayMakeSchemas",
-       not exists (
-         select from pg_class
-          where relname = '${jobTable}'
-            and relnamespace = (select oid from pg_namespace where nspname = '${jobSchema}')
-            and row_security_active(oid)
-       ) as "seesJobs"`,
-    [schemas],
+       has_database_privilege(current_database(), 'create') as "mayMakeSchemas"`,
+    [schema],
   );
   if (rows[0] === undefined) throw new Error('The database did not say what this role may do.');
   return rows[0];

@@ -128,11 +128,8 @@ export const logEvents = [
   'heartbeat.unanswered',
   'heartbeat.sent',
   'notifications.unkept',
+  'notifications.jobs-hidden',
   'notifications.quota-renamed',
-  'worker.restarted',
-  'worker.connection-lost',
-  'worker.warning',
-  'worker.message',
 
   // The history.
   'history.upkeep-failed',

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { NewNotification } from '../contract/actions.ts';
 import type { Database } from '../db/database.ts';
-import { freeAbandonedJobs } from '../db/jobs.ts';
 import type { Sql } from '../db/sql.ts';
 import type { PostOptions } from './channels/channel.ts';
 import { emailDriver } from './channels/email.ts';
@@ -25,7 +24,7 @@ import {
   type Told,
 } from './enqueue.ts';
 import { createUndeliveredLog, type NotificationLog } from './log.ts';
-import { deliverTask, migrateWorker, startWorker, takeOver } from './old-jobs.ts';
+import { takeOldMessages } from './old-jobs.ts';
 import { dropPlanned, endAnnouncement, forgetTurns, giveUpOld, queuePlanned } from './outbox.ts';
 import {
   type AlarmPort,
@@ -78,31 +77,20 @@ export type NotificationsOptions = {
 
 const dayMs = 86_400_000;
 const tendIntervalMs = 60_000;
-// Longer than any driver's timeout.
-const abandonedAfterMs = 120_000;
 
-/**
- * Prepares the job tables and starts delivering in this process. To be awaited before anything is
- * enqueued.
- */
+/** Starts delivering in this process. To be awaited before anything is enqueued. */
 export async function startNotifications(options: NotificationsOptions): Promise<Notifications> {
   const { db, connectionString, config, quotasOf, isSmsForAll, log, clock, onOutcome } = options;
   const { believedTs = clock } = options;
   const { concurrency, maxAttempts, pollIntervalMs, retentionDays } = config;
   tellOfDailyQuota(config, log);
   const isAllowedNumber = createNumberRule(config.sms.allowedPrefixes);
-  await migrateWorker(connectionString, log);
   const drivers = options.drivers ?? (await openDrivers(config, { log, clock }));
-  const worker = startWorker({
-    connectionString,
-    concurrency: 1,
-    pollIntervalMs,
-    log,
-    tasks: {
-      [deliverTask]: (payload) =>
-        takeOver(db, (payload as { notificationId: number }).notificationId, clock()),
-    },
-  });
+  if (!(await takeOldMessages(db, clock())))
+    log.warn(
+      { event: 'notifications.jobs-hidden' },
+      'This role may not take the push and SMS that version 0.2.0 or 0.3.0 left: only that version delivers them.',
+    );
   const delivering = await startDeliverySide({
     db,
     connectionString,
@@ -130,7 +118,7 @@ export async function startNotifications(options: NotificationsOptions): Promise
   const rules = { quotasOf, isAllowedNumber, isSmsForAll };
   const tend = async () => {
     await delivering.tend();
-    await freeAbandonedJobs(db, abandonedAfterMs);
+    await takeOldMessages(db, clock());
     const nowTs = believedTs();
     if (nowTs === null) return;
     await forgetOutcomes(db, nowTs - retentionDays * dayMs);
@@ -153,7 +141,7 @@ export async function startNotifications(options: NotificationsOptions): Promise
     tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf, nowMs: clock() }),
     close: async () => {
       clearInterval(timer);
-      await Promise.all([worker.close(), delivering.close()]);
+      await delivering.close();
       await Promise.all([drivers.push.close(), drivers.sms.close()]);
     },
   };

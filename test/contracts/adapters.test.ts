@@ -25,11 +25,6 @@ const adapters = [
   },
   { file: 'src/db/errors.ts', contract: 'pg-errors', inside: /'Connection terminated/ },
   {
-    file: 'src/db/jobs.ts',
-    contract: 'graphile-worker',
-    inside: /graphile_worker|_private_\w+|force_unlock_workers/,
-  },
-  {
     file: 'src/db/migrate.ts',
     contract: 'node-pg-migrate',
     inside: /^import (?!type).*'node-pg-migrate'|legacySql/m,

@@ -14,7 +14,7 @@ import {
   readSuperuser,
 } from '../../src/db/embedded/enter.ts';
 import { findPackagedPostgres, placePrograms } from '../../src/db/embedded/programs.ts';
-import { migrateWorker } from '../../src/notifications/old-jobs.ts';
+import { makeJobTables } from '../support/old-jobs.ts';
 import { runOn } from '../support/template.ts';
 import { migrate } from '../../src/db/migrate.ts';
 import { silent } from './earlier.ts';
@@ -45,7 +45,7 @@ export async function leaveEarlierServer(dataDir: string): Promise<EarlierServer
   const url = (database: string) => connectionStringOf(address, superuser, database);
   await runOn(url('postgres'), (client) => client.query('create database sensorium'));
   await migrate(url('sensorium'), { log: silent });
-  await migrateWorker(url('sensorium'), silent);
+  await makeJobTables(url('sensorium'));
   return {
     port: address.port,
     url,

@@ -7,7 +7,6 @@ import { afterAll, describe, expect, it, vi } from 'vitest';
 import { readPostmasterFile } from '../../src/db/embedded/cluster.ts';
 import { startEmbeddedDatabase } from '../../src/db/embedded/embedded.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { superuserUrl } from '../support/embedded.ts';
 import { longOnly, shortOnly } from '../support/share.ts';
@@ -67,7 +66,6 @@ describe.each(shortOnly(['a data directory that a version before 0.3.0 worked on
       new Set(['public.operators', 'public._operators']),
     );
     await migrate(database.connectionString, { log: silent });
-    await migrateWorker(database.connectionString, silent);
     await runOn(database.connectionString, async (client) => {
       const { rows } = await client.query('select current_user as role, email from account');
       expect(rows).toEqual([{ role: 'sensorium_service', email: 'me@example.com' }]);

@@ -33,6 +33,7 @@ export function useContacts() {
   afterAll(() => database.drop());
   return {
     db: (): Database => database.db,
+    url: () => database.url,
     closing,
     /** Delivers until the test has ended, or the process as it were. */
     async start({

@@ -1,16 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { enqueueNotifications } from '../../src/notifications/enqueue.ts';
 import type { EnqueueOptions } from '../../src/notifications/recipients.ts';
-import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
-import { givenDevice, outcomesOf, pushOf, quotas, silent, smsOf } from './fixtures.ts';
+import { givenDevice, outcomesOf, pushOf, quotas, smsOf } from './fixtures.ts';
 
 let database: TestDatabase;
 const day = 86_400_000;
 
 beforeAll(async () => {
   database = await testDatabase();
-  await migrateWorker(database.url, silent);
 });
 afterAll(() => database.drop());
 

@@ -4,9 +4,8 @@ import { createNumberRule, type EnqueueOptions } from '../../src/notifications/r
 import { forgetCounts } from '../../src/notifications/routes.ts';
 import type { NewNotification } from '../../src/contract/actions.ts';
 import type { MessageQuotas } from '../../src/notifications/settings.ts';
-import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
-import { givenDevice, outcomesOf, pushOf, quotas, silent, smsOf } from './fixtures.ts';
+import { givenDevice, outcomesOf, pushOf, quotas, smsOf } from './fixtures.ts';
 
 const dayMs = 86_400_000;
 let database: TestDatabase;
@@ -15,7 +14,6 @@ let today = 40;
 
 beforeAll(async () => {
   database = await testDatabase();
-  await migrateWorker(database.url, silent);
 });
 afterAll(() => database.drop());
 

@@ -1,60 +1,97 @@
-import { expect, test } from 'vitest';
-import { freeAbandonedJobs } from '../../src/db/jobs.ts';
-import { deliverTask } from '../../src/notifications/old-jobs.ts';
+import { beforeEach, expect, test } from 'vitest';
+import { makeOldMessagesDue, takeOldMessages } from '../../src/notifications/old-jobs.ts';
+import { openTestDatabase } from '../support/database.ts';
+import { makeJobTables } from '../support/old-jobs.ts';
 import { useContacts } from './contact-fixtures.ts';
 import * as given from './fixtures.ts';
 
-const { db, start } = useContacts();
+const { db, url, start } = useContacts();
 
-/** As a program without turns writes messages: each has a job, and none a time at which it is due. */
-async function makeOld(): Promise<void> {
+beforeEach(async () => {
+  await makeJobTables(url());
+});
+
+/** Messages as 0.2.0 and 0.3.0 write them: each has a job, and none a time at which it is due. */
+async function queueOld(owner: given.Owner, recipients: string[]): Promise<void> {
+  const { enqueue, close } = await start();
+  await close();
+  await enqueue(
+    db(),
+    recipients.map((recipient) => given.smsOf(owner, recipient)),
+  );
   await db().query(
     `with old as (update notification set due_at = null where state = 'queued' returning id)
-     select graphile_worker.add_job($1, json_build_object('notificationId', id), max_attempts => 100)
+     select graphile_worker.add_job(
+              'deliver-notification', json_build_object('notificationId', id), max_attempts => 100)
        from old`,
-    [deliverTask],
   );
 }
 
-test('what an older program has queued is sent once, whatever has become of it meanwhile', async () => {
-  const { enqueue, close } = await start();
-  await close();
-  const owner = await given.givenDevice(db(), ['phone']);
-  await enqueue(db(), [
-    given.smsOf(owner, '+421'),
-    given.smsOf(owner, '+422'),
-    given.pushOf(owner),
-  ]);
-  await makeOld();
-  await db().query(
-    `update notification set state = 'sent' where device_id = $1 and recipient = '+422'`,
-    [owner.deviceId],
-  );
+const countJobs = async () => (await db().query('select from graphile_worker.jobs')).rowCount;
+
+/** Starts to deliver, and gives who was sent something until nothing waits. */
+async function deliverAll(owner: given.Owner): Promise<string[]> {
   const { driver, sent } = given.scriptedDriver();
   await start({ drivers: { push: driver, sms: driver } });
   await given.outcomesOf(db(), owner, (all) => all.every(({ state }) => state === 'sent'));
-  await expect
-    .poll(() =>
-      db()
-        .query('select from graphile_worker.jobs')
-        .then(({ rows }) => rows),
-    )
-    .toEqual([]);
-  expect(sent.map(({ recipient }) => recipient).toSorted()).toEqual(['+421', 'phone']);
+  return sent.map(({ recipient }) => recipient).toSorted();
+}
+
+test('what an older program has queued is sent once, whatever has become of it meanwhile', async () => {
+  const owner = await given.givenDevice(db());
+  await queueOld(owner, ['+421', '+422', '+423']);
+  await db().query(`update notification set state = 'sent' where recipient = '+422'`);
+  expect(await deliverAll(owner)).toEqual(['+421', '+423']);
+  expect(await countJobs()).toBe(0);
 });
 
-test('the job of an older program that ended under it is freed, and its message sent once', async () => {
+test('the job that an older program works on is left to it, until it must have ended', async () => {
   const owner = await given.givenDevice(db());
-  const { enqueue, close } = await start();
-  await close();
-  await enqueue(db(), [given.smsOf(owner, '+421')]);
-  await makeOld();
+  await queueOld(owner, ['+421']);
+  const lock = (age: string) =>
+    db().query(
+      `update graphile_worker._private_jobs set locked_at = now() - $1::interval, locked_by = 'older'`,
+      [age],
+    );
+  const isDue = async () =>
+    (await db().query('select from notification where due_at is not null')).rowCount === 1;
+  await lock('1 minute');
+  expect(await takeOldMessages(db(), Date.now())).toBe(true);
+  expect([await isDue(), await countJobs()]).toEqual([false, 1]);
+  await lock('3 minutes');
+  expect(await deliverAll(owner)).toEqual(['+421']);
+  expect(await countJobs()).toBe(0);
+});
+
+test('two processes that start at once take each message once', async () => {
+  const owner = await given.givenDevice(db());
+  await queueOld(owner, ['+421', '+422', '+423', '+424']);
+  await Promise.all(Array.from({ length: 4 }, () => takeOldMessages(db(), Date.now())));
+  expect(await deliverAll(owner)).toEqual(['+421', '+422', '+423', '+424']);
+});
+
+test('a role from which row security hides the jobs takes nothing: their program delivers them', async () => {
+  const owner = await given.givenDevice(db());
+  await queueOld(owner, ['+421']);
+  const role = `takes_nothing_${process.pid}`;
+  await db().query(`create role ${role} login password 'x'`);
   await db().query(
-    `update graphile_worker._private_jobs set locked_at = now() - interval '1 hour', locked_by = 'dead'`,
+    `grant usage on schema graphile_worker to ${role};
+     grant all on all tables in schema graphile_worker to ${role}`,
   );
-  await freeAbandonedJobs(db(), 120_000);
-  const { driver, sent } = given.scriptedDriver();
-  await start({ drivers: { push: driver, sms: driver } });
-  await given.outcomesOf(db(), owner, ([o]) => o?.state === 'sent');
-  expect(sent).toHaveLength(1);
+  const own = new URL(url());
+  [own.username, own.password] = [role, 'x'];
+  const restricted = openTestDatabase(own.href);
+  expect(await takeOldMessages(restricted, Date.now())).toBe(false);
+  await restricted.close();
+  await db().query(`drop owned by ${role}; drop role ${role}`);
+  expect(await countJobs()).toBe(1);
+});
+
+test('in a restored database, which has no jobs, they are due at once', async () => {
+  const owner = await given.givenDevice(db());
+  await queueOld(owner, ['+421']);
+  await db().query('drop schema graphile_worker cascade');
+  await makeOldMessagesDue(db());
+  expect(await deliverAll(owner)).toEqual(['+421']);
 });

@@ -1,14 +1,12 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { Actions } from '../../src/contract/actions.ts';
 import { type Ask, tell, type TellOptions, type Told } from '../../src/notifications/enqueue.ts';
-import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
-import { event, givenDevice, outcomesOf, quotas, silent, type Owner } from './fixtures.ts';
+import { event, givenDevice, outcomesOf, quotas, type Owner } from './fixtures.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
   database = await testDatabase();
-  await migrateWorker(database.url, silent);
 });
 afterAll(() => database.drop());
 

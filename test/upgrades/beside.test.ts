@@ -8,9 +8,9 @@ import {
 } from '../../src/db/schema-state.ts';
 import { listKnownMigrations } from '../../src/db/baseline.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { silent } from '../db/earlier.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
+import { makeJobTables } from '../support/old-jobs.ts';
 import { runOn, schema as present } from '../support/template.ts';
 import { fixtures, pendingOf, upgradeCases } from './cases.ts';
 import { filesOf, type Fixture } from './fixture.ts';
@@ -55,7 +55,7 @@ describe.each(earlier)('$version on a database that this version made, on $kind'
   });
 
   it.runIf(isAllowed(version, known))('writes its rows: new columns have defaults', async () => {
-    await migrateWorker(database.url, silent);
+    await makeJobTables(database.url);
     const rows = await readFile(filesOf(version).rows, 'utf8');
     const load = `set search_path to ${present}, public; begin; ${rows}; commit`;
     await runOn(database.url, (client) => client.query(load));

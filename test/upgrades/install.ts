@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import type { Client } from 'pg';
 import { restore } from '../../src/db/backup/backup.ts';
 import { migrate } from '../../src/db/migrate.ts';
-import { migrateWorker } from '../../src/notifications/old-jobs.ts';
 import { silent } from '../db/earlier.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 import { emptyDatabase, type DatabaseKind } from '../support/database.ts';
+import { makeJobTables } from '../support/old-jobs.ts';
 import { runOn } from '../support/template.ts';
 import { unpack } from './archive.ts';
 import { databaseAt, embeddedIn, type InstalledDatabase } from './database.ts';
@@ -61,7 +61,8 @@ async function installRows(
 ): Promise<Installation> {
   const database = await emptyDatabase(kind);
   await migrate(database.url, { log: silent, version, count: migrations.length });
-  await migrateWorker(database.url, silent);
+  // The rows of versions up to 0.4.0 come with jobs.
+  await makeJobTables(database.url);
   const rows = await readFile(filesOf(version).rows, 'utf8');
   await runOn(database.url, async (client) => {
     const schema = await findSchema(client);

@@ -42,7 +42,9 @@ describe.each(cases)('an upgrade of $version, from $kind', ({ fixture, kind }) =
     const configFile = await writeConfig(dir, 'http://127.0.0.1:1/sms');
     const clockBehindMs = Date.now() - fixture.recordedTs;
     const pending = [...pendingOf(fixture), ...later].map(({ name }) => name);
-    const options = { variables, configFile, clockBehindMs, migrationsDir };
+    // Only serves requests: nothing changes before it is compared.
+    const role = 'api' as const;
+    const options = { variables, configFile, clockBehindMs, migrationsDir, role };
     const start = (run: typeof runService) => {
       const running = run(options);
       started.push(running);

@@ -1,6 +1,5 @@
 import pg from 'pg';
 import type { Client } from 'pg';
-import { deliverTask } from '../../src/notifications/old-jobs.ts';
 
 /**
  * Rows that are no use elsewhere: which migrations ran is the new database's own, and the feed names
@@ -21,7 +20,7 @@ export async function findSchema(client: Client): Promise<string> {
 
 /**
  * All rows as SQL that fills a database which the same migrations made, whatever its kind: columns by
- * name, tables before those that refer to them, where sequences stand, and the jobs that wait.
+ * name, tables before those that refer to them, and where sequences stand.
  */
 export async function dumpRows(client: Client): Promise<string> {
   const schema = await findSchema(client);
@@ -57,7 +56,7 @@ export async function dumpRows(client: Client): Promise<string> {
   );
   for (const { name, value } of sequences)
     parts.push(`select setval(${pg.escapeLiteral(name)}, ${value});`);
-  return `${[...parts, ...(await dumpJobs(client))].join('\n')}\n`;
+  return `${parts.join('\n')}\n`;
 }
 
 /** Tables without rows in a fixture, and why. */
@@ -102,15 +101,4 @@ async function dumpTable(
   if (rows.length === 0) return [];
   const lines = rows.map(({ row }) => `(${row})`).join(',\n');
   return [`insert into ${name} (${quoted.join(', ')}) overriding system value values\n${lines};\n`];
-}
-
-/** A job for each notification that waits, as the service writes them. */
-async function dumpJobs(client: Client): Promise<string[]> {
-  const { rows } = await client.query<{ id: string }>(
-    `select id from notification where state = 'queued' order by id`,
-  );
-  return rows.map(
-    ({ id }) =>
-      `select graphile_worker.add_job('${deliverTask}', '{"notificationId": ${id}}', max_attempts => 100);`,
-  );
 }

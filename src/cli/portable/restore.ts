@@ -4,7 +4,7 @@ import type { Config } from '../../config/config.ts';
 import { exists, refuseLink, restorePrivate } from '../../db/backup/backup.ts';
 import { checkPortableCopy, loadTables, restoreEmbedded } from '../../db/portable/load.ts';
 import type { CopyOptions, PortableManifest } from '../../db/portable/write.ts';
-import { migrateWorker, requeueNotifications } from '../../notifications/old-jobs.ts';
+import { makeOldMessagesDue } from '../../notifications/old-jobs.ts';
 import { StartError } from '../../start-error.ts';
 import {
   consoleLog as log,
@@ -59,22 +59,17 @@ export async function restorePortableCopy(
   await checkPortableCopy(copyDir, manifest);
   await checkSecret(config, copyDir);
   const load = (connectionString: string) =>
-    loadTables(connectionString, copyDir, manifest, { ...options, log, complete });
+    loadTables(connectionString, copyDir, manifest, {
+      ...options,
+      log,
+      complete: makeOldMessagesDue,
+    });
   const { databaseUrl, dataDir } = config;
   if (databaseUrl !== null) return load(databaseUrl);
   await restoreEmbedded(dataDir, async (connectionString) => {
     await restorePrivate(join(copyDir, 'secret'), join(dataDir, 'secret'));
     await load(connectionString);
   });
-}
-
-/** Waiting deliveries have jobs in the tables of graphile-worker, which a copy leaves out. */
-async function complete(
-  connectionString: string,
-  sql: Parameters<typeof requeueNotifications>[0],
-): Promise<void> {
-  await migrateWorker(connectionString, log);
-  await requeueNotifications(sql);
 }
 
 /** Devices' tokens and sessions are signed with it: with another one they would all be refused. */

@@ -8,7 +8,6 @@ import { readOrMakePrivateFile, readPrivateFile } from '../../lib/private-file.t
 import { StartError } from '../../start-error.ts';
 import { refuseEarlier } from '../baseline.ts';
 import { stateOf, states } from '../errors.ts';
-import { jobSchema } from '../jobs.ts';
 import { type LockOptions, withTablesLocked } from '../migrate.ts';
 import { createScramClient } from '../pg-driver.ts';
 import { readSchemaState } from '../schema-state.ts';
@@ -347,7 +346,7 @@ export type OwnedObject = { kind: string; name: string };
 const inPublic = ['migration', 'sensorium_schema', 'unfinished_restore'];
 
 /**
- * What is the service's and belongs to `role`: its schemas, the job queue's, and all in them; a
+ * What is the service's and belongs to `role`: its schemas, that of the jobs of 0.2.0 and 0.3.0, and all in them; a
  * table's indexes and columns' sequences follow it. An extension's objects stay the extension's.
  * The search path must be `pg_catalog` alone, so that each name has its schema.
  */
@@ -357,7 +356,7 @@ export async function listOwned(sql: Sql, role: string): Promise<OwnedObject[]> 
           schema as (
             select oid, nspname, nspowner, true as is_whole
               from pg_namespace
-             where nspname = '${jobSchema}' or nspname ~ '^sensorium_\\d+_\\d+_\\d+$'
+             where nspname = 'graphile_worker' or nspname ~ '^sensorium_\\d+_\\d+_\\d+$'
              union all
             select oid, nspname, nspowner, false from pg_namespace where nspname = 'public'
           ),

@@ -59,7 +59,7 @@ export type LoadOptions = CopyOptions & {
   /** Where the migrations after the baseline are; this program's if absent. */
   dir?: string | undefined;
   /** What is not in tables of ours and has to be made from them, before the database counts as whole. */
-  complete: (connectionString: string, client: pg.Client) => Promise<void>;
+  complete: (client: pg.Client) => Promise<void>;
 };
 
 /** Held by the one restore that fills a database. */
@@ -89,7 +89,7 @@ export async function loadTables(
     for (const { name } of manifest.tables)
       await client.query(`analyze ${pg.escapeIdentifier(name)}`);
     await refreshAggregate(client, onStep);
-    await options.complete(connectionString, client);
+    await options.complete(client);
     await unmarkUnfinished(client);
   });
   await migrate(connectionString, { log, dir });
