@@ -276,7 +276,7 @@ export const ListedAlarm = AlarmView.safeExtend({
 }).meta({ id: 'Alarm' });
 export type ListedAlarm = z.infer<typeof ListedAlarm>;
 
-export const AlarmList = z.object({ alarms: z.array(ListedAlarm), timestamp });
+const AlarmList = z.object({ alarms: z.array(ListedAlarm), timestamp });
 export const AlarmAnswer = z.object({ alarm: ListedAlarm, timestamp });
 
 /** The alarm in a path; what is no number of one is answered 404. */

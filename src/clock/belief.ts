@@ -13,7 +13,7 @@ const minuteMs = 60_000;
 const hourMs = 3_600_000;
 const dayMs = 86_400_000;
 
-export const rules = {
+const rules = {
   /** As far as a clock may be from where it should be. */
   toleranceMs: 2_000,
   /** As far ahead as it may be where nothing counted the time: at a start, after a suspend, or after `steadyMs`. */

@@ -28,10 +28,10 @@ export type RetentionChange =
   /** The setting is no longer shorter: what was announced does not happen. */
   | { kind: 'taken-back'; what: Kept; days: number; toDays: number };
 
-export const dayMs = 86_400_000;
+const dayMs = 86_400_000;
 
 /** A shorter retention takes effect this long after it was first seen. */
-export const noticeMs = dayMs;
+const noticeMs = dayMs;
 
 /** An advisory lock of its own: any number that nothing else uses. */
 const retentionLock = 7202;

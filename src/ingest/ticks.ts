@@ -32,7 +32,8 @@ export type Ticks = {
  * behind the messages of its device, and the transaction that stores it moves the row on or removes it. Two
  * processes that find the same one do no harm: the second one finds nothing due.
  */
-export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Ticks {
+export function startTicks(deps: TicksDeps, changed: Partial<TickPace> = {}): Ticks {
+  const pace = { ...usualTickPace, ...changed };
   const { db, clock, log, observe } = deps;
   const stopping = new AbortController();
   const feed = createTickFeed(pace, deps, putOffRefused);
@@ -129,7 +130,7 @@ export type TickPace = {
  * and no faster than a large fleet needs them. Five times as large and as seldom, they made the slowest
  * acknowledgements twice as slow (`npm run bench:ticks`).
  */
-export const usualTickPace: TickPace = {
+const usualTickPace: TickPace = {
   lookMs: 1_000,
   othersAfterMs: 5_000,
   atOnce: 2_000,

@@ -234,7 +234,7 @@ export type DescribedError = Record<string, unknown> & {
  * An error as a line has it: its type, message, stack and code, and its causes. Other members are left
  * out: a database's `detail` and a Redis command's arguments hold what people have stored.
  */
-export function describeError(error: unknown, depth = 0): DescribedError {
+function describeError(error: unknown, depth = 0): DescribedError {
   if (!(error instanceof Error)) return { message: String(error) };
   const { name, message, stack, cause } = error;
   const parts: unknown = 'errors' in error ? error.errors : undefined;

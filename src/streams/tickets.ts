@@ -7,7 +7,7 @@ import type { NewStream } from './schema.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /** So long a ticket opens, from when it was made and after each break. */
-export const ticketMs = 60_000;
+const ticketMs = 60_000;
 /** Of an account; the one that would run out first is forgotten. */
 const keptTickets = 1_000;
 

@@ -4,6 +4,7 @@ import { Purpose } from '../../src/contract/purpose.ts';
 import { listWarnings, listWarningsYielding } from '../../src/engine/warnings.ts';
 import { yieldToEventLoop } from '../../src/lib/event-loop.ts';
 import { purposes } from './arbitraries.ts';
+import { runs } from '../support/share.ts';
 
 const pathOf = (index: number) => `/purposes/${index}`;
 const senses = fc.array(
@@ -31,7 +32,7 @@ test('what is found in turns is what is found at once', async () => {
         ).toEqual(atOnce.slice(0, 100));
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

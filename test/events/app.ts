@@ -4,7 +4,7 @@ import type { DeviceEvent, NewEvent, RecordedEvent, SenseEvent } from '../../src
 import type { Database } from '../../src/db/database.ts';
 import { readHistoryKind } from '../../src/history/retention.ts';
 import { DomainError } from '../../src/errors.ts';
-import { getDeviceId } from '../../src/events/queries.ts';
+import { findDeviceId } from '../../src/devices/queries.ts';
 import { eventRoutes, recordEvents } from '../../src/events/routes.ts';
 import { createReaches } from '../../src/streams/reach.ts';
 import { createStreamCount, SubscriberBudget } from '../../src/streams/subscriber.ts';
@@ -45,7 +45,11 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
     },
   };
   const ended = new Set<string>();
-  const findDevice = (accountId: number, uuid: string) => getDeviceId(db, accountId, uuid);
+  const findDevice = async (accountId: number, uuid: string) => {
+    const id = await findDeviceId(db, accountId, uuid);
+    if (id === null) throw new DomainError('not-found', 'There is no such device.');
+    return id;
+  };
   const authenticate = async (token: string) => {
     const accountId = Number(token);
     if (!accountId || ended.has(token)) throw new DomainError('unauthenticated', 'No such token.');

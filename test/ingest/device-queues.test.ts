@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { Message, sizeOf } from '../../src/ingest/rules/model.ts';
+import { Message } from '../../src/ingest/rules/model.ts';
 import { DeviceQueues, takeBatch, type DeviceBatch } from '../../src/ingest/queues.ts';
 import { bisect } from '../../src/ingest/plan.ts';
 import { device, measurementsFragment, tickFragment, fragmentIds } from './fragments.ts';
@@ -221,9 +221,7 @@ describe('split', () => {
     expect(bisect([{ queue: one, fragments }])?.map(fragmentIds)).toEqual([['a'], ['b']]);
     const [fragment] = fragments;
     const byItem = bisect([{ queue: one, fragments: fragment ? [fragment] : [] }]);
-    expect(byItem?.map((part) => part[0]?.fragments.map(({ content }) => sizeOf(content)))).toEqual(
-      [[1], [1]],
-    );
+    expect(byItem?.map((part) => part[0]?.fragments.map(({ size }) => size))).toEqual([[1], [1]]);
     expect(fragment?.message.open).toBe(2);
   });
 

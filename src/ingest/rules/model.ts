@@ -85,7 +85,7 @@ export function newFragment(
 }
 
 /** How many items a fragment of this content brings into a batch. */
-export function sizeOf(content: FragmentContent): number {
+function sizeOf(content: FragmentContent): number {
   return 'items' in content ? Math.max(1, content.items.length) : 1;
 }
 
