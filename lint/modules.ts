@@ -49,7 +49,7 @@ export const modules: Module[] = [
     files: 'src/log/*.ts',
     may: [],
     not: [...servers, ...storage],
-    why: 'log/ knows no other room; all may import its types.',
+    why: 'log/ knows no other module; all may import its types.',
   },
   {
     files: 'src/contract/*.ts',
