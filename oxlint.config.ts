@@ -1,5 +1,5 @@
 import { defineConfig } from 'oxlint';
-import { roomOverrides } from './lint/overrides.ts';
+import { moduleOverrides } from './lint/overrides.ts';
 
 export default defineConfig({
   plugins: ['eslint', 'typescript', 'unicorn', 'oxc', 'import', 'node', 'promise', 'vitest'],
@@ -54,7 +54,7 @@ export default defineConfig({
     'vitest/no-disabled-tests': 'error',
   },
   overrides: [
-    ...roomOverrides,
+    ...moduleOverrides,
     {
       // Its messages go through a BroadcastChannel, which has no target.
       files: ['src/console/web/app/session.ts'],

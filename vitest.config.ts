@@ -4,7 +4,7 @@ import { defineConfig, type ViteUserConfig } from 'vitest/config';
 import { LongestFirst } from './test/support/longest-first.ts';
 
 /** Tests that load the machine, or measure what they do to it. */
-const alone = [
+export const alone = [
   'test/accounts/load.test.ts',
   'test/bench/in-flight.test.ts',
   'test/connector/{hostile,memory,overload}.test.ts',
@@ -15,7 +15,7 @@ const alone = [
  * Tests which share a process: the modules of the service are loaded once for all of them, a second of
  * the processor's time each. They leave nothing running and change nothing global.
  */
-const together = [
+export const together = [
   'test/{alarms,api-keys,contacts,exports,idempotency,imports,jobs,journeys,listening}/**/*.test.ts',
   'test/{accounts,bus,config,connector,contract,contracts,devices,docs,engine,events}/**/*.test.ts',
   'test/{bench,broker-hooks,faults,history,http,ingest,lib,measurements,metrics}/**/*.test.ts',
@@ -33,7 +33,7 @@ type Tests = {
   /** Those of `include` that run after the others, one by one. */
   alone: string[];
   /** Which part of the cases that are shared out they run: test/support/share.ts. */
-  part: 'short' | 'long';
+  part: 'push' | 'short' | 'long';
 };
 
 export function configFor({ include, together, alone, part, ...rest }: Tests): ViteUserConfig {
@@ -59,6 +59,7 @@ export function configFor({ include, together, alone, part, ...rest }: Tests): V
   const first = { ...shared, maxWorkers: availableParallelism() + 4, sequence: { groupOrder: 0 } };
   return defineConfig({
     test: {
+      env: shared.env,
       // Of the run as a whole: the projects below are given what it provides.
       globalSetup: ['test/support/global-setup.ts'],
       reporters: ['default', './test/support/summary-reporter.ts'],

@@ -1,7 +1,7 @@
 import defaults from '../config/default.ts';
 import { Settings } from '../src/config/settings.ts';
 import { randomUUID } from 'node:crypto';
-import { nextTurn } from '../src/lib/event-loop.ts';
+import { yieldToEventLoop } from '../src/lib/event-loop.ts';
 import { pino } from 'pino';
 import { parseUplink } from '../connector/device/uplink.ts';
 import { asyncApiDocument } from '../connector/device/asyncapi.ts';
@@ -63,7 +63,7 @@ const evaluated = () => ({
 async function query(asked: string | { text: string }, values: unknown[] = []) {
   const text = typeof asked === 'string' ? asked : asked.text;
   // Each chunk from a socket starts a new piece.
-  await nextTurn();
+  await yieldToEventLoop();
   const rows = text.includes('token_version, d.name')
     ? listed
     : text.includes('update device_state')

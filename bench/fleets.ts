@@ -27,14 +27,14 @@ export function anonymousSpecs(count: number): DeviceSpec[] {
   return specsOf(uuids.map((uuid) => ({ uuid, token: 'x'.repeat(43) })));
 }
 
-export type LoadOptions = TurnOptions & {
+export type LoadOptions = AccountQueueOptions & {
   port: number;
   devices: DeviceSpec[];
   inFlight: number;
   payload: (device: number) => string;
 };
 
-export type TurnOptions = {
+export type AccountQueueOptions = {
   samplesPerMessage: number;
   warmupSeconds: number;
   seconds: number;
@@ -55,7 +55,7 @@ export async function loadOnce(options: LoadOptions): Promise<Metrics> {
 }
 
 /** Connected devices send: warm up, measure, then wait for acknowledgements. */
-export async function takeTurn(fleet: Fleet, options: TurnOptions): Promise<Metrics> {
+export async function takeTurn(fleet: Fleet, options: AccountQueueOptions): Promise<Metrics> {
   const { seconds, watched, samplesPerMessage } = options;
   fleet.start();
   await measureFor(options.warmupSeconds, watched, () => ({}));

@@ -11,6 +11,7 @@ import type {
 import type { ConnectionPlaces } from '../src/lib/connection-places.ts';
 import { codeOf } from '../src/lib/thrown.ts';
 import type { Log } from '../src/log/logger.ts';
+import type { Clock, MonotonicClock } from '../src/lib/clock-readings.ts';
 
 /** What a device says of itself: its uuid and its token. `address`: where it comes from, if known. */
 export type DeviceLogin = { username: string; password: string; address?: string };
@@ -43,11 +44,11 @@ export type DevicePorts = {
    */
   presence(device: DeviceIdentity, change: 'connected' | 'disconnected' | 'seen'): void;
   /** Slows devices of accounts that bring more than they may. Absent: nobody waits. */
-  holds?: AccountThrottle | undefined;
+  throttle?: AccountThrottle | undefined;
   bus: Bus;
   /** Told of each account that is shut out: no device of it may stay. Gives what ends that. */
   onAccountDisabled(listener: (accountId: number) => void): () => void;
-  clock: () => number;
+  clock: Clock;
 };
 
 /** With what lets devices in. */
@@ -124,8 +125,8 @@ export type Tuning = {
   /** The same for all connections together, in bytes with `messageOverheadBytes` for each message. */
   maxUnackedTotalBytes: number;
   /** Of messages that wait because their account brings too much: for one account, and for all. */
-  maxHeldBytes: number;
-  maxHeldTotalBytes: number;
+  maxParkedBytes: number;
+  maxParkedTotalBytes: number;
   /** What one costs beside its payload, here and in ingest; measured. */
   messageOverheadBytes: number;
   /** Packets that have begun and not ended, of all connections; beyond, the one that began first is closed. */
@@ -162,8 +163,8 @@ export const defaultTuning: Tuning = {
   maxUnackedMessages: 100,
   maxUnackedBytes: 524_288,
   maxUnackedTotalBytes: 33_554_432,
-  maxHeldBytes: 4_194_304,
-  maxHeldTotalBytes: 33_554_432,
+  maxParkedBytes: 4_194_304,
+  maxParkedTotalBytes: 33_554_432,
   messageOverheadBytes: 2_560,
   maxBegunBytes: 33_554_432,
   maxLargeBytes: 16_777_216,
@@ -237,5 +238,5 @@ export type ConnectorOptions = {
   observe?: Partial<Observer>;
   tuning?: Partial<Tuning>;
   /** A clock that only goes forward, in milliseconds. */
-  now: () => number;
+  now: MonotonicClock;
 };

@@ -2,7 +2,7 @@ import type { OxlintOverride } from 'oxlint';
 
 /**
  * Time and chance arrive as arguments in everything that decides: a test that sets the time, or knows what
- * is drawn, hands it over. Files that read a clock themselves, and why, by room. A file that reads it in a line
+ * is drawn, hands it over. Files that read a clock themselves, and why, by module. A file that reads it in a line
  * or two of many says so at that line (`no-restricted-globals`), and the rule holds for the rest of it.
  */
 export const clockReaders: Record<string, Record<string, string>> = {
@@ -89,13 +89,13 @@ export const randomImports = [
   },
 ];
 
-/** The files of a room that a table names, as paths. */
-export function readersOf(table: Record<string, Record<string, string>>, room: string): string[] {
-  const folder = room.slice(0, room.indexOf('*'));
-  return Object.keys(table[room] ?? {}).map((file) => folder + file);
+/** The files of a module that a table names, as paths. */
+export function readersOf(table: Record<string, Record<string, string>>, module: string): string[] {
+  const folder = module.slice(0, module.indexOf('*'));
+  return Object.keys(table[module] ?? {}).map((file) => folder + file);
 }
 
-/** What brings the rooms together makes what is drawn at random, but takes its clocks from lib/. */
+/** What brings the modules together makes what is drawn at random, but takes its clocks from lib/. */
 export const clockOverrides: OxlintOverride[] = [
   {
     files: ['src/*.ts', 'src/assembly/*.ts'],

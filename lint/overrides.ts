@@ -11,23 +11,23 @@ import {
   randomReaders,
   readersOf,
 } from './clocks.ts';
-import type { Room } from './room.ts';
-import { rooms } from './rooms.ts';
+import type { Module } from './module.ts';
+import { modules } from './modules.ts';
 
 const impure = ['process', 'setTimeout', 'setInterval', 'setImmediate', 'fetch'];
 
 const below = (path: string) => (path.endsWith('/') ? `${path}**` : path);
 
-function overridesOf(room: Room): OxlintOverride[] {
-  const clocks = readersOf(clockReaders, room.files);
-  const chance = readersOf(randomReaders, room.files);
+function overridesOf(module: Module): OxlintOverride[] {
+  const clocks = readersOf(clockReaders, module.files);
+  const chance = readersOf(randomReaders, module.files);
   const overrides = [
-    { files: [room.files], rules: rulesOf(room, { time: true, chance: true }) },
-    { files: clocks, rules: rulesOf(room, { time: false, chance: true }) },
-    { files: chance, rules: rulesOf(room, { time: true, chance: false }) },
+    { files: [module.files], rules: rulesOf(module, { time: true, chance: true }) },
+    { files: clocks, rules: rulesOf(module, { time: false, chance: true }) },
+    { files: chance, rules: rulesOf(module, { time: true, chance: false }) },
     {
       files: clocks.filter((file) => chance.includes(file)),
-      rules: rulesOf(room, { time: false, chance: false }),
+      rules: rulesOf(module, { time: false, chance: false }),
     },
   ];
   return overrides.filter(({ files }) => files.length > 0);
@@ -35,10 +35,10 @@ function overridesOf(room: Room): OxlintOverride[] {
 
 /** `handed`: what arrives as an argument. */
 function rulesOf(
-  { may, from = ['../'], not = [], only, beside = ['./*.ts'], why }: Room,
+  { may, from = ['../'], not = [], only, beside = ['./*.ts'], why }: Module,
   handed: { time: boolean; chance: boolean },
 ): OxlintOverride['rules'] {
-  const message = `${why} See lint/rooms.ts.`;
+  const message = `${why} See lint/modules.ts.`;
   const allowed = may.map((path) => `!${below(path)}`);
   const refused = only
     ? ['*', ...[...beside, ...only].map((one) => `!${one}`)]
@@ -64,4 +64,4 @@ function rulesOf(
   };
 }
 
-export const roomOverrides = [...clockOverrides, ...rooms.flatMap(overridesOf)];
+export const moduleOverrides = [...clockOverrides, ...modules.flatMap(overridesOf)];

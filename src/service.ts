@@ -3,17 +3,17 @@ import type { Connector } from '../connector/mqtt/server.ts';
 import { type Console, startApi, startConsole } from './assembly/api.ts';
 import {
   createBudget,
-  createEdges,
+  createIngress,
   createReadiness,
-  createReleases,
+  createDisposables,
   runStep,
   type StopBudget,
 } from './assembly/lifecycle.ts';
 import {
-  type DeviceSide,
+  type DeviceServices,
   inFrontOf,
   startConnectorHttp,
-  startDeviceSide,
+  startDeviceServices,
   upgradesOf,
 } from './assembly/devices.ts';
 import { checkRedisOf, startShared, type Shared } from './assembly/shared.ts';
@@ -25,7 +25,7 @@ import type { HttpServer } from './http/server.ts';
 import { startMetrics } from './metrics/observe.ts';
 import { monotonicClock, systemClock } from './lib/clock.ts';
 import { pause } from './lib/wait.ts';
-import type { Clocks } from './lib/clock.ts';
+import type { Clocks } from './lib/clock-readings.ts';
 import type { Log, ServiceLog } from './log/logger.ts';
 import { checkPorts } from './process/check.ts';
 import type { Addresses } from './process/signals.ts';
@@ -76,8 +76,8 @@ export async function startService(
   await checkPorts(config);
   let readiness = createReadiness();
   const stopLog = log.child({ component: 'service' });
-  const releases = createReleases(stopLog);
-  const edges = createEdges(stopLog);
+  const disposables = createDisposables(stopLog);
+  const ingress = createIngress(stopLog);
   // First and last: it is asked while the service starts, and while it stops.
   const health = config.healthListen
     ? await startHealth({
@@ -90,8 +90,8 @@ export async function startService(
   const { stopTimeoutMs } = config;
   /** `keep`: so many of what was acquired first. */
   const giveBack = async (budget: StopBudget, keep: number) => [
-    ...(await edges.close(budget)),
-    ...(await releases.releaseAll(budget, keep)),
+    ...(await ingress.close(budget)),
+    ...(await disposables.disposeAll(budget, keep)),
   ];
   const close: Service['close'] = async ({ delayMs = 0, totalMs = stopTimeoutMs } = {}) => {
     const budget = createBudget(totalMs - reserveMs);
@@ -103,14 +103,14 @@ export async function startService(
   };
   const listen = async (connectionString: string, webConsole: Console | null) => {
     const shared = await startShared(config, log, {
-      releases,
-      edges,
+      disposables,
+      ingress,
       readiness,
       connectionString,
       onMoved,
       clocks,
     });
-    const devices = config.role.name === 'api' ? null : await startDeviceSide(shared);
+    const devices = config.role.name === 'api' ? null : await startDeviceServices(shared);
     const connector = devices?.connector ?? null;
     // A process that listens to devices of its own is of use without the broker.
     if (devices && connector === null && devices.uplink === null)
@@ -119,20 +119,20 @@ export async function startService(
     const metrics = config.metricsListen
       ? await startMetrics(shared.metrics.registry, config.metricsListen)
       : null;
-    if (metrics) releases.add('metrics', () => metrics.close());
+    if (metrics) disposables.add('metrics', () => metrics.close());
     return { connector, http, metrics, health };
   };
   try {
-    const webConsole = startConsole(config, log, releases);
+    const webConsole = startConsole(config, log, disposables);
     await checkRedisOf(config, log);
     let connectionString: string | undefined;
-    let kept = releases.count();
+    let kept = disposables.count();
     const listeners = await untilThere(
       async () => {
         try {
           // An embedded database stays up between two attempts.
-          connectionString ??= await findDatabase(config, log, releases);
-          kept = releases.count();
+          connectionString ??= await findDatabase(config, log, disposables);
+          kept = disposables.count();
           return await listen(connectionString, webConsole);
         } catch (error) {
           await giveBack(createBudget(stopTimeoutMs - reserveMs), kept);
@@ -186,7 +186,7 @@ async function untilThere<T>(
 /** A connector process has HTTP only where its devices need it. */
 async function startHttpOf(
   shared: Shared,
-  devices: DeviceSide | null,
+  devices: DeviceServices | null,
   webConsole: Console | null,
 ): Promise<HttpServer | null> {
   const { role, httpListen, webSocketListen, http } = shared.config;

@@ -116,8 +116,8 @@ export function createHttpDevice(
     waiting = [];
     lastAcknowledged = answered.at(-1)?.payload ?? null;
     hooks.receipt?.({ ...request, answer: readReceipt(body) });
-    const nowMs = performance.now();
-    for (const place of answered) hooks.acknowledged(place.seq, nowMs - place.sentAtMs);
+    const monotonicMs = performance.now();
+    for (const place of answered) hooks.acknowledged(place.seq, monotonicMs - place.sentAtMs);
     fill();
   }
 

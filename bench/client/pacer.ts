@@ -26,9 +26,9 @@ export function createPacer(
   let lastMs = 0;
 
   function tick(): void {
-    const nowMs = performance.now();
-    const due = ((nowMs - lastMs) * ratePerSecond) / 1_000;
-    lastMs = nowMs;
+    const monotonicMs = performance.now();
+    const due = ((monotonicMs - lastMs) * ratePerSecond) / 1_000;
+    lastMs = monotonicMs;
     credit = Math.min(credit + due, Math.max(1, ratePerSecond / 10));
     for (let asked = 0; asked < devices; asked += 1) {
       if (credit < 1) return;

@@ -2,7 +2,7 @@ import { createDecideAlarms } from '../../src/alarms/decide.ts';
 import type { Database } from '../../src/db/database.ts';
 import { dropPlanned } from '../../src/notifications/outbox.ts';
 import type { MessageQuotas } from '../../src/notifications/settings.ts';
-import { tell, tellOver } from '../../src/notifications/enqueue.ts';
+import { notify, notifyResolved } from '../../src/notifications/enqueue.ts';
 
 const most = 1_000_000_000;
 /** None is used up. */
@@ -22,16 +22,16 @@ export function decideInBench() {
   const quotasOf = () => quotas;
   const rules = { ringMaxAgeMs: most, reportedForMs: 3_600_000 };
   return createDecideAlarms({
-    tell: (tx, asks) =>
-      tell(tx, asks, {
+    notify: (tx, asks) =>
+      notify(tx, asks, {
         quotasOf,
         isAllowedNumber: () => true,
         isSmsForAll: true,
         ownChannels: ['webhook'],
-        nowMs: Date.now(),
+        nowTs: Date.now(),
       }),
     dropPlanned,
-    tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf, nowMs: Date.now() }),
+    notifyResolved: (tx, closed) => notifyResolved(tx, closed, { quotasOf, nowTs: Date.now() }),
     rules,
     clock: Date.now,
     eventsLeft: () => most,

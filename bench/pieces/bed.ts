@@ -98,7 +98,7 @@ export async function openBed(
       findStored,
       handOver: async () => undefined,
       clock: Date.now,
-      nowMs: () => performance.now(),
+      monotonicClock: () => performance.now(),
       newUuid: randomUUID,
       random: Math.random,
     },

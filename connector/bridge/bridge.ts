@@ -7,11 +7,12 @@ import {
   upPrefix,
 } from '../../src/contract/uplink.ts';
 import { pause, waitAtMost, waitUntil } from '../../src/lib/wait.ts';
-import { createDownlinkRoom, DownlinkQueue, type Encoded } from '../device/downlinks.ts';
-import { createUnknownMemberTurns, parseUplink } from '../device/uplink.ts';
+import { createDownlinkBudget, DownlinkQueue, type Encoded } from '../device/downlinks.ts';
+import { createUnknownMemberThrottle, parseUplink } from '../device/uplink.ts';
 import { isGone, isUnavailableError, type Log, type Observer } from '../ports.ts';
 import { createBrokerClient, createUnacknowledged } from './client.ts';
-import type { BridgeOptions, BridgePorts, BridgeStatus, LeaseTurn } from './status.ts';
+import type { BridgeOptions, BridgePorts, BridgeStatus, LeaseTerm } from './status.ts';
+import type { MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
 export type Bridge = {
   /** Resolves when the devices are served; after a while also when the broker is still away. */
@@ -36,7 +37,7 @@ const patienceMs = 5_000;
 export function startBridge(
   options: BridgeOptions,
   ports: BridgePorts,
-  { onServed = () => {}, onSilent = () => {} }: Partial<LeaseTurn> = {},
+  { onServed = () => {}, onSilent = () => {} }: Partial<LeaseTerm> = {},
 ): Bridge {
   const { broker, maxPacketBytes, rejectionsPerMessage, log, now, status, observe } = options;
   const stopping = new AbortController();
@@ -97,7 +98,7 @@ export function startBridge(
   async function waitForBroker(): Promise<void> {
     const isThere = await waitAtMost(Promise.race([client.subscribed, ended]), patienceMs);
     if (!isThere && status.read().reason === 'starting')
-      status.disconnected({ trouble: 'no-answer' });
+      status.disconnected({ brokerError: 'no-answer' });
   }
 
   function end(): void {
@@ -129,7 +130,7 @@ export type BridgeDownlinksDeps = {
   log: Log;
   publish: (topic: string, payload: Buffer) => Promise<void>;
   /** A clock that only goes forward, in milliseconds. */
-  now: () => number;
+  now: MonotonicClock;
 };
 
 /** Devices that are remembered; one that was evicted is added again with its next message. */
@@ -150,7 +151,7 @@ export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlin
   const queues = new LRUCache<string, DownlinkQueue>({ max: maxQueues });
   /** When kept texts were last looked for; it outlives a queue that ended because nobody listened. */
   const looked = new LRUCache<string, number>({ max: maxQueues });
-  const deps = { ports, log, maxQueued, room: createDownlinkRoom(maxBytes) };
+  const deps = { ports, log, maxQueued, budget: createDownlinkBudget(maxBytes) };
 
   function queueOf(device: DeviceIdentity): DownlinkQueue {
     const known = queues.get(device.uuid);
@@ -216,9 +217,9 @@ export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlin
     /** Something was received of the device: this bridge publishes its downlinks. */
     heard(device: DeviceIdentity): void {
       const queue = queueOf(device);
-      const nowMs = now();
-      if (nowMs - (looked.get(device.uuid) ?? -Infinity) < lookForTextsMs) return;
-      looked.set(device.uuid, nowMs);
+      const monotonicMs = now();
+      if (monotonicMs - (looked.get(device.uuid) ?? -Infinity) < lookForTextsMs) return;
+      looked.set(device.uuid, monotonicMs);
       queue.due('display');
     },
     end(): void {
@@ -230,11 +231,11 @@ export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlin
 }
 
 export type ArrivalsDeps = {
-  ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock' | 'holds'>;
+  ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock' | 'throttle'>;
   rejectionsPerMessage: number;
   observe: Pick<Observer, 'message'>;
   log: Log;
-  now: () => number;
+  now: MonotonicClock;
   status: Pick<BridgeStatus, 'refused'>;
   onHeard: (device: DeviceIdentity) => void;
   stopping: AbortSignal;
@@ -243,7 +244,7 @@ export type ArrivalsDeps = {
 type Arrival = {
   topic: string;
   payload: Buffer;
-  arrivedTs: number;
+  arrivedTs: WallMs;
   onStored: () => void;
   onFailed: (error: unknown) => void;
 };
@@ -257,7 +258,7 @@ export function createArrivals(deps: ArrivalsDeps) {
   const { ports, rejectionsPerMessage: max, observe, log, now, status, onHeard, stopping } = deps;
   /** Messages of devices that are being looked up. */
   const waiting = new Map<string, Arrival[]>();
-  const takeTurn = createUnknownMemberTurns(now);
+  const mayTellNow = createUnknownMemberThrottle(now);
   let toldMs = -Infinity;
 
   async function lookUp(uuid: string): Promise<DeviceIdentity | null> {
@@ -290,9 +291,9 @@ export function createArrivals(deps: ArrivalsDeps) {
 
   /** Not of each message: a whole fleet may go on publishing. The count is in the metrics. */
   function tellOfUnknown(uuid: string): void {
-    const nowMs = now();
-    if (nowMs - toldMs < tellEveryMs) return;
-    toldMs = nowMs;
+    const monotonicMs = now();
+    if (monotonicMs - toldMs < tellEveryMs) return;
+    toldMs = monotonicMs;
     log.info(
       { event: 'bridge.foreign-device', device: uuid },
       'The broker let in a device that does not exist or whose account is disabled, and the device published.',
@@ -302,13 +303,13 @@ export function createArrivals(deps: ArrivalsDeps) {
   function carry(device: DeviceIdentity, arrival: Arrival): void {
     const { topic, payload, arrivedTs, onStored, onFailed } = arrival;
     const prefix = upPrefix(device.uuid);
-    const mayTell = () => takeTurn(device.uuid);
+    const mayTell = () => mayTellNow(device.uuid);
     const uplink = parseUplink(topic, prefix, payload, arrivedTs, max, mayTell);
     // All devices share the broker's connection, on which acknowledgements keep their order [MQTT-4.6.0-2]:
     // if one account had to wait, all would.
-    if ((ports.holds?.waitMs(device.accountId) ?? 0) > 0) {
+    if ((ports.throttle?.waitMs(device.accountId) ?? 0) > 0) {
       uplink.leavesEventsOut = true;
-      ports.holds?.waits(device, topic);
+      ports.throttle?.waits(device, topic);
     }
     observe.message(uplink.content.kind);
     onHeard(device);

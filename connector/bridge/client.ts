@@ -16,16 +16,17 @@ import {
   readReasonCode,
   readRefusedSubscription,
 } from './status.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type BrokerClientOptions = {
   broker: BrokerAddress;
   maxPacketBytes: number;
   /** Messages that the broker may send ahead of their acknowledgements, MQTT 5 section 3.1.2.11.3. */
   maxUnacked: number;
-  now: () => number;
+  now: MonotonicClock;
   status: BridgeStatus;
   /** Takes a message; nothing more is read before `next` is called. */
-  onMessage: (topic: string, payload: Buffer, held: HeldPacket, next: () => void) => void;
+  onMessage: (topic: string, payload: Buffer, held: UnacknowledgedPacket, next: () => void) => void;
   onClosed: () => void;
   onSubscribed: () => void;
   /** Nothing was heard of a broker that serves this bridge for 6 s; then again and again. */
@@ -78,15 +79,15 @@ export function createBrokerClient(options: BrokerClientOptions) {
   let finding: Finding | null = null;
   const find = (found: Finding) => (finding ??= found);
 
-  const pulse = startPulse({
+  const watchdog = startWatchdog({
     // While messages wait for room nothing is read, not even the answer to a ping.
     isHeldUp: () => isHeldUp,
     onQuiet: () => isSubscribed && client.sendPing(),
     onSilent() {
       if (isSubscribed) {
-        find({ trouble: 'no-answer' });
+        find({ brokerError: 'no-answer' });
         // Said now: whoever is told next may end this client.
-        status.disconnected({ trouble: 'no-answer' });
+        status.disconnected({ brokerError: 'no-answer' });
         client.stream.destroy();
       }
       options.onSilent();
@@ -96,7 +97,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
   takeUnacknowledged(client, (packet, stream, next) => {
     const { qos, messageId = 0 } = packet;
     const payload = Buffer.isBuffer(packet.payload) ? packet.payload : Buffer.from(packet.payload);
-    const held: HeldPacket = {
+    const held: UnacknowledgedPacket = {
       qos,
       messageId,
       bytes: payload.length,
@@ -115,12 +116,12 @@ export function createBrokerClient(options: BrokerClientOptions) {
     // The broker would close the connection (MQTT 5 section 3.2.2.3.13).
     const refusesShares = connack.properties?.sharedSubscriptionAvailable === false;
     if (broker.shareName === null || !refusesShares) return void subscribe();
-    find({ trouble: 'shared-subscriptions' });
+    find({ brokerError: 'shared-subscriptions' });
     client.stream.destroy();
   });
   client.on('packetreceive', ({ cmd }) => {
     // What waits in the session comes before the answer to the subscription.
-    if (isSubscribed || cmd === 'publish') pulse.heard();
+    if (isSubscribed || cmd === 'publish') watchdog.heard();
   });
   client.on('disconnect', ({ reasonCode = 0 }) => {
     find(readReasonCode(reasonCode));
@@ -128,9 +129,9 @@ export function createBrokerClient(options: BrokerClientOptions) {
   });
   client.on('error', (error) => find(readError(error)));
   client.on('close', () => {
-    let found: Finding = finding ?? { trouble: 'closed' };
-    if (found.trouble === 'closed' && !isSubscribed)
-      found = { ...found, trouble: 'closed-at-connect' };
+    let found: Finding = finding ?? { brokerError: 'closed' };
+    if (found.brokerError === 'closed' && !isSubscribed)
+      found = { ...found, brokerError: 'closed-at-connect' };
     finding = null;
     isSubscribed = false;
     isHeldUp = false;
@@ -142,7 +143,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
     try {
       await client.subscribeAsync(filter, { qos: 1 });
       isSubscribed = true;
-      pulse.heard();
+      watchdog.heard();
       status.connected();
       options.onSubscribed();
       onSubscribed();
@@ -161,7 +162,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
 
   function end(): void {
     isClosing = true;
-    pulse.end();
+    watchdog.end();
     stopReconnecting(client);
   }
 
@@ -175,12 +176,12 @@ export function createBrokerClient(options: BrokerClientOptions) {
     /** Reconnects, so that the broker redelivers what is not acknowledged. */
     restart(): void {
       if (isClosing) return;
-      find({ trouble: 'not-stored' });
+      find({ brokerError: 'not-stored' });
       client.stream.destroy();
     },
 
     /** Stops watching whether the broker is heard. */
-    stopListening: pulse.end,
+    stopListening: watchdog.end,
 
     async close(): Promise<void> {
       end();
@@ -205,7 +206,7 @@ export function filterOf({ shareName }: Pick<BrokerAddress, 'shareName'>): strin
   return shareName === null ? all : `$share/${shareName}/${all}`;
 }
 
-export type PulseOptions = {
+export type WatchdogOptions = {
   /** The socket is not read at the moment: silence says nothing about the broker. */
   isHeldUp: () => boolean;
   /** Nothing was heard for a while: time to ask. */
@@ -223,7 +224,7 @@ const silentTicks = 12;
  * Watches whether the broker is heard. Counts ticks rather than time: a process that got no
  * processor finds its timer due once, and what the broker sent meanwhile still unread.
  */
-export function startPulse({ isHeldUp, onQuiet, onSilent }: PulseOptions) {
+export function startWatchdog({ isHeldUp, onQuiet, onSilent }: WatchdogOptions) {
   let ticks = 0;
   const timer = setInterval(() => {
     if (isHeldUp()) return;
@@ -309,7 +310,7 @@ export function createBrokerPublisher(
 }
 
 /** A message of the broker on its way to the database. */
-export type HeldPacket = {
+export type UnacknowledgedPacket = {
   bytes: number;
   sinceMs: number;
   isStored: boolean;
@@ -328,9 +329,9 @@ export type UnackedLimits = { maxMessages: number; maxBytes: number };
  */
 export function createUnacknowledged(
   room: UnackedLimits,
-  onAcknowledged: (held: HeldPacket) => void,
+  onAcknowledged: (held: UnacknowledgedPacket) => void,
 ) {
-  let queue: HeldPacket[] = [];
+  let queue: UnacknowledgedPacket[] = [];
   let messages = 0;
   let bytes = 0;
   let onRoom: (() => void) | null = null;
@@ -338,7 +339,7 @@ export function createUnacknowledged(
 
   const hasRoom = () => !isPaused && messages < room.maxMessages && bytes < room.maxBytes;
 
-  function release(held: HeldPacket): void {
+  function release(held: UnacknowledgedPacket): void {
     messages -= 1;
     bytes -= held.bytes;
     goOn();
@@ -352,7 +353,7 @@ export function createUnacknowledged(
   }
 
   return {
-    hold(held: HeldPacket): void {
+    hold(held: UnacknowledgedPacket): void {
       messages += 1;
       bytes += held.bytes;
       if (held.qos > 0) queue.push(held);
@@ -371,11 +372,11 @@ export function createUnacknowledged(
     },
 
     /** It is committed, or there is nothing to commit. */
-    settle(held: HeldPacket): void {
+    settle(held: UnacknowledgedPacket): void {
       held.isStored = true;
       release(held);
       while (queue[0]?.isStored) {
-        const next = queue.shift() as HeldPacket;
+        const next = queue.shift() as UnacknowledgedPacket;
         writePuback(next.stream, next.messageId);
         onAcknowledged(next);
       }

@@ -8,7 +8,7 @@ import {
   type BridgeStatus,
   type BrokerAddress,
   type Lease,
-  type LeaseTurn,
+  type LeaseTerm,
   type StartLease,
   withoutCredentials,
 } from './status.ts';
@@ -16,7 +16,7 @@ import {
 export type StandByDeps = {
   broker: Pick<BrokerAddress, 'url' | 'ca'>;
   startLease: StartLease;
-  startBridge: (turn: LeaseTurn) => Bridge;
+  startBridge: (turn: LeaseTerm) => Bridge;
   status: BridgeStatus;
   log: Log;
   rest?: RestPace;

@@ -2,9 +2,10 @@ import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { LogContext } from '../../src/log/logger.ts';
 import type { DevicePorts, Log, Observer } from '../ports.ts';
 import { isUnanswered } from './mqtt-js.ts';
+import type { Clock, MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 /** `starting`: not known yet. `standby`: another process holds the lease. */
-type BridgeTrouble = Trouble | 'starting' | 'standby';
+type BridgeReason = BrokerError | 'starting' | 'standby';
 
 /** Why a message was not taken: from the broker, or (`not-published`) by it. */
 type RefusedMessage = 'no-device-topic' | 'unknown-device' | 'not-stored' | 'not-published';
@@ -15,7 +16,7 @@ export type BridgeView = {
   /** Since when the bridge has been connected or disconnected. */
   sinceTs: number;
   /** Why it is not connected; null where it is. */
-  reason: BridgeTrouble | null;
+  reason: BridgeReason | null;
   /** Whether it is this process's turn; null where bridges share. */
   isLeaseHeld: boolean | null;
   lastInTs: number | null;
@@ -46,7 +47,7 @@ export type BridgeStatusOptions = {
   /** Whether one bridge at a time is connected. */
   hasLease: boolean;
   log: Log;
-  clock: () => number;
+  clock: Clock;
   /** The state, its reason or the lease changed. */
   onChange?: () => void;
   /** What lasts so long has settled, in milliseconds. Until all is well again each thing is said once. */
@@ -54,7 +55,7 @@ export type BridgeStatusOptions = {
 };
 
 /** They pass by themselves when the broker or the network is back. */
-const passing: ReadonlySet<Trouble> = new Set([
+const passing: ReadonlySet<BrokerError> = new Set([
   'closed',
   'unreachable',
   'no-answer',
@@ -71,7 +72,7 @@ export function createBridgeStatus(options: BridgeStatusOptions): BridgeStatus {
   const context = { connector: name.connectorName, broker: withoutCredentials(name.url) };
   const refused = new Map<RefusedMessage, number>();
   let isConnected = false;
-  let reason: BridgeTrouble | null = 'starting';
+  let reason: BridgeReason | null = 'starting';
   let sinceTs = clock();
   let isLeaseHeld = options.hasLease ? false : null;
   let lastInTs: number | null = null;
@@ -94,7 +95,7 @@ export function createBridgeStatus(options: BridgeStatusOptions): BridgeStatus {
     speak();
   }
 
-  function change(next: BridgeTrouble | null): boolean {
+  function change(next: BridgeReason | null): boolean {
     if (next === reason) return false;
     if (isConnected !== (next === null)) sinceTs = clock();
     isConnected = next === null;
@@ -114,13 +115,16 @@ export function createBridgeStatus(options: BridgeStatusOptions): BridgeStatus {
         );
     },
     disconnected(finding) {
-      const { trouble, code, detail } = finding;
-      const [level, event] = passing.has(trouble)
+      const { brokerError, code, detail } = finding;
+      const [level, event] = passing.has(brokerError)
         ? (['warn', 'bridge.disconnected'] as const)
         : (['error', 'bridge.refused'] as const);
-      if (change(trouble))
-        say(trouble, () =>
-          log[level]({ event, ...context, reason: trouble, code, detail }, advise(name, finding)),
+      if (change(brokerError))
+        say(brokerError, () =>
+          log[level](
+            { event, ...context, reason: brokerError, code, detail },
+            advise(name, finding),
+          ),
         );
     },
     waiting(next) {
@@ -169,7 +173,7 @@ export function advise(name: BridgeName, finding: Finding): string {
   const { connectorName } = name;
   const at = withoutCredentials(name.url);
   const user = name.username === undefined ? '' : ` ("${name.username}")`;
-  const sentences: Record<Trouble, () => string> = {
+  const sentences: Record<BrokerError, () => string> = {
     'refused-credentials': () =>
       `The broker refused the user name${user} or password of connector "${connectorName}": ` +
       'check broker.username and broker.passwordFile, and that the broker accepts this user.',
@@ -223,7 +227,7 @@ export function advise(name: BridgeName, finding: Finding): string {
       `The server that answers connector "${connectorName}" at ${at} violates MQTT 5: check ` +
       "that broker.url names an MQTT 5 broker, and read that broker's log.",
   };
-  return sentences[finding.trouble]();
+  return sentences[finding.brokerError]();
 }
 
 function adviseOnCertificate({ connectorName, url }: BridgeName, { code }: Finding): string {
@@ -274,7 +278,7 @@ export type StartLease = (holder: {
 }) => Promise<Lease>;
 
 /** What the holder of a lease is told by its bridge. */
-export type LeaseTurn = {
+export type LeaseTerm = {
   /** The broker has taken the subscription. */
   onServed: () => void;
   /** Nothing was heard of a broker that serves it for some seconds; said again and again. */
@@ -289,7 +293,7 @@ export type BridgeOptions = {
   rejectionsPerMessage: number;
   log: Log;
   /** A clock that only goes forward, in milliseconds. */
-  now: () => number;
+  now: MonotonicClock;
   status: BridgeStatus;
   observe?: Pick<Observer, 'message' | 'acknowledged'>;
   /** Has `pause` told when nothing more is to be taken in, and when it is again; gives back what ends that. */
@@ -313,7 +317,7 @@ export type BrokerAddress = {
 };
 
 /** Why a bridge is not connected, as far as the broker or the way there says it. */
-export type Trouble =
+export type BrokerError =
   | 'refused-credentials'
   | 'refused-client-id'
   | 'protocol-version'
@@ -332,10 +336,10 @@ export type Trouble =
   | 'protocol-error';
 
 /** What was found, and in which words; `code` is the library's, Node's or the broker's. */
-export type Finding = { trouble: Trouble; code?: string | number; detail?: string };
+export type Finding = { brokerError: BrokerError; code?: string | number; detail?: string };
 
 /** Reason codes of MQTT 5 (section 2.4) and, below 0x80, return codes of MQTT 3.1.1 (section 3.2.2.3). */
-const reasonCodes: Record<number, Trouble> = {
+const reasonCodes: Record<number, BrokerError> = {
   0x01: 'protocol-version',
   0x02: 'refused-client-id',
   0x03: 'broker-unavailable',
@@ -386,14 +390,14 @@ const certificateCodes = new Set([
 
 /** What the broker's CONNACK or DISCONNECT says. */
 export function readReasonCode(code: number): Finding {
-  return { trouble: reasonCodes[code] ?? 'protocol-error', code };
+  return { brokerError: reasonCodes[code] ?? 'protocol-error', code };
 }
 
 /** What its SUBACK says (section 3.9.3). `isShared`: the filter begins with `$share`. */
 export function readRefusedSubscription(code: number, isShared: boolean): Finding {
   // "Topic Filter invalid" is what brokers say of a $share that they take for a topic.
   const isShare = code === 0x9e || (isShared && code === 0x8f);
-  return { trouble: isShare ? 'shared-subscriptions' : 'refused-subscription', code };
+  return { brokerError: isShare ? 'shared-subscriptions' : 'refused-subscription', code };
 }
 
 /** What an error of the client, of TLS or of the socket says. */
@@ -402,9 +406,9 @@ export function readError(error: Error): Finding {
   const detail = error.message;
   if (typeof code === 'number') return { ...readReasonCode(code), detail };
   if (typeof code !== 'string')
-    return { trouble: isUnanswered(error) ? 'no-answer' : 'protocol-error', detail };
-  if (certificateCodes.has(code)) return { trouble: 'certificate', code, detail };
-  if (code === 'ECONNRESET' || code === 'EPIPE') return { trouble: 'closed', code, detail };
-  if (/SSL|TLS|EPROTO/.test(code)) return { trouble: 'tls', code, detail };
-  return { trouble: 'unreachable', code, detail };
+    return { brokerError: isUnanswered(error) ? 'no-answer' : 'protocol-error', detail };
+  if (certificateCodes.has(code)) return { brokerError: 'certificate', code, detail };
+  if (code === 'ECONNRESET' || code === 'EPIPE') return { brokerError: 'closed', code, detail };
+  if (/SSL|TLS|EPROTO/.test(code)) return { brokerError: 'tls', code, detail };
+  return { brokerError: 'unreachable', code, detail };
 }

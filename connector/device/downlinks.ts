@@ -1,5 +1,5 @@
 import type { DeviceIdentity, Downlink, DownTopic, DueTopic } from '../../src/contract/uplink.ts';
-import { ByteRoom, type Reservation } from '../../src/lib/byte-room.ts';
+import { MemoryBudget, type Reservation } from '../../src/lib/memory-budget.ts';
 import { type ConnectorPorts, isUnavailableError, type Log } from '../ports.ts';
 
 /** More than are kept of a device. */
@@ -76,7 +76,7 @@ export class DownlinkQueue {
     this.#sentMeanwhile?.add(message.topic);
     if (!this.#given.isNew(message)) return;
     const body = encode(message);
-    const place = enterNow(this.#deps.room, this.#channel.device, body.length + overheadBytes);
+    const place = enterNow(this.#deps.budget, this.#channel.device, body.length + overheadBytes);
     if (place)
       this.#sender.enqueue({ topic: message.topic, body, message, release: () => place.leave() });
   }
@@ -102,7 +102,7 @@ export class DownlinkQueue {
     const { ports, log } = this.#deps;
     const { device } = this.#channel;
     if (this.#sender.isOver || this.#owed.subscribed.size + this.#owed.due.size === 0) return;
-    const place = await enterToLoad(this.#deps.room, device);
+    const place = await enterToLoad(this.#deps.budget, device);
     // Too many wait to be read for: it is asked again.
     if (!place) return;
     const topics = [...this.#owed.subscribed];
@@ -168,7 +168,7 @@ export type DownlinkDeps = {
   log: Log;
   maxQueued: number;
   /** Of all devices: what is being read for them, and waits for their acknowledgement. */
-  room: ByteRoom;
+  budget: MemoryBudget;
 };
 
 /** `release`: called when it has left the queue, however. */
@@ -249,27 +249,27 @@ const loadsAtOnce = 32;
 const maxWaiting = 20_000;
 
 /** Room for what goes down to devices; an account may take a quarter. */
-export function createDownlinkRoom(maxBytes: number): ByteRoom {
-  return new ByteRoom({ maxBytes, share: 1 / 4, maxWaiting, maxWaitingOfKey: maxWaiting });
+export function createDownlinkBudget(maxBytes: number): MemoryBudget {
+  return new MemoryBudget({ maxBytes, share: 1 / 4, maxWaiting, maxWaitingOfKey: maxWaiting });
 }
 
 /** Waits for room to read what is due to a device. Null where too many wait. */
 export async function enterToLoad(
-  room: ByteRoom,
+  budget: MemoryBudget,
   device: DeviceIdentity,
 ): Promise<Reservation | null> {
-  const place = room.enter(keyOf(device), room.maxBytes / loadsAtOnce);
+  const place = budget.enter(keyOf(device), budget.maxBytes / loadsAtOnce);
   await place?.entered;
   return place;
 }
 
 /** Null where there is no room at once. */
 export function enterNow(
-  room: ByteRoom,
+  budget: MemoryBudget,
   device: DeviceIdentity,
   bytes: number,
 ): Reservation | null {
-  const place = room.enter(keyOf(device), bytes);
+  const place = budget.enter(keyOf(device), bytes);
   if (place?.isIn) return place;
   place?.leave();
   return null;

@@ -1,6 +1,7 @@
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
 import { network } from '../../src/lib/address.ts';
 import type { ConnectorPorts } from '../ports.ts';
+import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 /** Called on the way of messages: to be quick. */
 export type RateObserver = {
@@ -13,7 +14,7 @@ export type RateObserver = {
 export type RateStoreOptions = {
   ports: Pick<ConnectorPorts, 'othersWait' | 'measurementsPerSecond' | 'mayCatchUp'>;
   limits: { messagesPerSecond: number; messagesBurst: number; measurementsPerSecond: number };
-  now: () => number;
+  now: MonotonicClock;
   /** What one device may bring beyond its rates in a day, in messages or measurements; absent: `beyondPerDay`. */
   beyondPerDay?: number;
   observe?: RateObserver;
@@ -33,10 +34,10 @@ export type RateStore = {
   /** To be left again by whoever entered it. */
   enter(identity: DeviceIdentity): DeviceRates;
   leave(rates: DeviceRates): void;
-  takeMessages(rates: DeviceRates, count: number, nowMs: number): void;
+  takeMessages(rates: DeviceRates, count: number, monotonicMs: MonotonicMs): void;
   /** Measurements or what is charged as such, of the device and its account. */
-  takeItems(rates: DeviceRates, count: number, nowMs: number): void;
-  takeOthers(rates: DeviceRates, count: number, nowMs: number): void;
+  takeItems(rates: DeviceRates, count: number, monotonicMs: MonotonicMs): void;
+  takeOthers(rates: DeviceRates, count: number, monotonicMs: MonotonicMs): void;
   /** Milliseconds until the device's rates let its next message be read; 0: now. */
   waitMs(rates: DeviceRates): number;
   /**
@@ -78,13 +79,13 @@ export function createRateStore(options: RateStoreOptions): RateStore {
   }
 
   function newDevice(deviceId: number, account: AccountRates): DeviceRates {
-    const nowMs = now();
+    const monotonicMs = now();
     return {
       deviceId,
       account,
-      messages: new Bucket(messageRate, nowMs),
-      measurements: new Bucket(itemRate, nowMs),
-      others: new Bucket(messageRate, nowMs),
+      messages: new Bucket(messageRate, monotonicMs),
+      measurements: new Bucket(itemRate, monotonicMs),
+      others: new Bucket(messageRate, monotonicMs),
       beyond: null,
       users: 0,
     };
@@ -102,27 +103,30 @@ export function createRateStore(options: RateStoreOptions): RateStore {
   }
 
   function isFull({ messages, measurements, others }: DeviceRates): boolean {
-    const nowMs = now();
+    const monotonicMs = now();
     return (
-      messages.isFull(messageRate, nowMs) &&
-      measurements.isFull(itemRate, nowMs) &&
-      others.isFull(messageRate, nowMs)
+      messages.isFull(messageRate, monotonicMs) &&
+      measurements.isFull(itemRate, monotonicMs) &&
+      others.isFull(messageRate, monotonicMs)
     );
   }
 
   function waitMs({ messages, measurements }: DeviceRates): number {
     if (messages.tokens > 0 && measurements.tokens > 0) return 0;
-    const nowMs = now();
-    return Math.max(messages.waitMs(messageRate, nowMs), measurements.waitMs(itemRate, nowMs));
+    const monotonicMs = now();
+    return Math.max(
+      messages.waitMs(messageRate, monotonicMs),
+      measurements.waitMs(itemRate, monotonicMs),
+    );
   }
 
   function letGoOn(rates: DeviceRates): boolean {
     if (!ports.mayCatchUp?.(rates.account.id)) return false;
-    const nowMs = now();
-    rates.beyond ??= new Bucket(beyondRate, nowMs);
-    if (rates.beyond.waitMs(beyondRate, nowMs) > 0) return false;
+    const monotonicMs = now();
+    rates.beyond ??= new Bucket(beyondRate, monotonicMs);
+    if (rates.beyond.waitMs(beyondRate, monotonicMs) > 0) return false;
     const owed = -Math.min(0, rates.messages.tokens, rates.measurements.tokens);
-    rates.beyond.take(owed, beyondRate, nowMs);
+    rates.beyond.take(owed, beyondRate, monotonicMs);
     rates.messages.forgive();
     rates.measurements.forgive();
     if (owed > 0) observe?.beyond(owed);
@@ -146,14 +150,15 @@ export function createRateStore(options: RateStoreOptions): RateStore {
     enter: remembered.enter,
     leave: remembered.leave,
 
-    takeMessages: (rates, count, nowMs) => rates.messages.take(count, messageRate, nowMs),
+    takeMessages: (rates, count, monotonicMs) =>
+      rates.messages.take(count, messageRate, monotonicMs),
 
-    takeItems({ measurements, account }, count, nowMs) {
-      measurements.take(count, itemRate, nowMs);
-      account.measurements.take(count, account.rate, nowMs);
+    takeItems({ measurements, account }, count, monotonicMs) {
+      measurements.take(count, itemRate, monotonicMs);
+      account.measurements.take(count, account.rate, monotonicMs);
     },
 
-    takeOthers: (rates, count, nowMs) => rates.others.take(count, messageRate, nowMs),
+    takeOthers: (rates, count, monotonicMs) => rates.others.take(count, messageRate, monotonicMs),
 
     waitMs,
     letGoOn,
@@ -272,19 +277,19 @@ export class Bucket {
   tokens: number;
   #atMs: number;
 
-  constructor(rate: Rate, nowMs: number) {
+  constructor(rate: Rate, monotonicMs: MonotonicMs) {
     this.tokens = rate.burst;
-    this.#atMs = nowMs;
+    this.#atMs = monotonicMs;
   }
 
-  take(amount: number, rate: Rate, nowMs: number): void {
-    this.#refill(rate, nowMs);
+  take(amount: number, rate: Rate, monotonicMs: MonotonicMs): void {
+    this.#refill(rate, monotonicMs);
     this.tokens -= amount;
   }
 
   /** Milliseconds until something may be taken; 0: now. */
-  waitMs(rate: Rate, nowMs: number): number {
-    this.#refill(rate, nowMs);
+  waitMs(rate: Rate, monotonicMs: MonotonicMs): number {
+    this.#refill(rate, monotonicMs);
     return this.tokens > 0 ? 0 : Math.ceil(((1 - this.tokens) * 1_000) / rate.perSecond);
   }
 
@@ -293,15 +298,15 @@ export class Bucket {
     this.tokens = Math.max(0, this.tokens);
   }
 
-  isFull(rate: Rate, nowMs: number): boolean {
-    this.#refill(rate, nowMs);
+  isFull(rate: Rate, monotonicMs: MonotonicMs): boolean {
+    this.#refill(rate, monotonicMs);
     return this.tokens >= rate.burst;
   }
 
-  #refill(rate: Rate, nowMs: number): void {
-    const earned = ((nowMs - this.#atMs) * rate.perSecond) / 1_000;
+  #refill(rate: Rate, monotonicMs: MonotonicMs): void {
+    const earned = ((monotonicMs - this.#atMs) * rate.perSecond) / 1_000;
     this.tokens = Math.min(rate.burst, this.tokens + earned);
-    this.#atMs = nowMs;
+    this.#atMs = monotonicMs;
   }
 }
 
@@ -317,13 +322,13 @@ export type Refusals = {
   refused(address: string): void;
 };
 
-export function createRefusals(perSecond: number, now: () => number): Refusals {
+export function createRefusals(perSecond: number, now: MonotonicClock): Refusals {
   const rate: Rate = { perSecond, burst: perSecond };
   const buckets = new Map<string, Bucket>();
   let sweepAt = maxIdle;
 
-  function forgetIdle(nowMs: number): void {
-    for (const [key, bucket] of buckets) if (bucket.isFull(rate, nowMs)) buckets.delete(key);
+  function forgetIdle(monotonicMs: MonotonicMs): void {
+    for (const [key, bucket] of buckets) if (bucket.isFull(rate, monotonicMs)) buckets.delete(key);
     // Where few are idle the next look is far off: else each new address would take one.
     sweepAt = Math.max(maxIdle, 2 * buckets.size);
   }
@@ -333,10 +338,10 @@ export function createRefusals(perSecond: number, now: () => number): Refusals {
     waitMs: (address) => buckets.get(network(address))?.waitMs(rate, now()) ?? 0,
     refused(address) {
       const key = network(address);
-      const nowMs = now();
-      if (buckets.size >= sweepAt) forgetIdle(nowMs);
-      const bucket = buckets.get(key) ?? new Bucket(rate, nowMs);
-      bucket.take(1, rate, nowMs);
+      const monotonicMs = now();
+      if (buckets.size >= sweepAt) forgetIdle(monotonicMs);
+      const bucket = buckets.get(key) ?? new Bucket(rate, monotonicMs);
+      bucket.take(1, rate, monotonicMs);
       buckets.set(key, bucket);
     },
   };

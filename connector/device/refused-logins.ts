@@ -1,6 +1,7 @@
 import { isUuid } from '../../src/lib/text.ts';
 import { createLimitedLines } from '../../src/log/limited-lines.ts';
 import type { Log } from '../ports.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 /** Lines about one address or device, and about all, in a minute: enough for whoever bans by them, or mends a device. */
 const linesPerKey = 20;
@@ -12,7 +13,7 @@ type LogEvent = Parameters<Log['warn']>[0]['event'];
 type Said = { one: LogEvent; oneText: string; more: LogEvent; moreText: string };
 
 /** Writes the first lines of a minute about somebody (`key`), and all further ones as one count. */
-function limitedLine(log: Log, now: () => number, said: Said) {
+function limitedLine(log: Log, now: MonotonicClock, said: Said) {
   const writeMore = (count: number) => {
     if (count > 0) log.warn({ event: said.more, count }, said.moreText);
   };
@@ -57,7 +58,7 @@ export type LogRefusedLogin = (address: string, username: string | undefined) =>
  */
 export function createRefusedLoginLog(
   log: Log,
-  now: () => number,
+  now: MonotonicClock,
   over: 'mqtt' | 'http',
 ): LogRefusedLogin {
   const write = limitedLine(log, now, refusedOver[over]);
@@ -74,7 +75,7 @@ const maxTopicLength = 200;
 /** Writes that a device published where it may not, and was closed. */
 export type LogForeignTopic = (device: string, topic: string) => void;
 
-export function createForeignTopicLog(log: Log, now: () => number): LogForeignTopic {
+export function createForeignTopicLog(log: Log, now: MonotonicClock): LogForeignTopic {
   const write = limitedLine(log, now, {
     one: 'mqtt.foreign-topic',
     oneText: 'A device published outside its own topics and was disconnected.',

@@ -35,6 +35,7 @@ import {
   knownOf,
   type PartProblem,
 } from '../../src/lib/schema.ts';
+import type { MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
 const excerptBytes = 1_024;
 /** Characters of a topic that are kept. */
@@ -51,7 +52,7 @@ export const excerptOf = (payload: Buffer): string =>
 /** Its texts are made only when a rejection asks for them. */
 class ParsedUplink implements Uplink {
   readonly topic: string;
-  readonly arrivedTs: number;
+  readonly arrivedTs: WallMs;
   readonly rejections: Rejection[] = [];
   content: UplinkContent = { kind: 'none' };
   items = 1;
@@ -59,7 +60,7 @@ class ParsedUplink implements Uplink {
   parsingCost = 0;
   readonly #payload: Buffer;
 
-  constructor(topic: string, payload: Buffer, arrivedTs: number) {
+  constructor(topic: string, payload: Buffer, arrivedTs: WallMs) {
     this.topic = topic;
     this.arrivedTs = arrivedTs;
     this.#payload = payload;
@@ -104,7 +105,7 @@ export function parseUplink(
   topic: string,
   prefix: string,
   payload: Buffer,
-  arrivedTs: number,
+  arrivedTs: WallMs,
   maxRejections: number,
   mayTell?: MayTell,
   format: PayloadFormat = 'json',
@@ -346,12 +347,12 @@ const hourMs = 3_600_000;
 const maxRemembered = 50_000;
 
 /** For each device once an hour, as far as this process knows. `now`: milliseconds that only go forward. */
-export function createUnknownMemberTurns(now: () => number): (uuid: string) => boolean {
+export function createUnknownMemberThrottle(now: MonotonicClock): (uuid: string) => boolean {
   const toldMs = new LRUCache<string, number>({ max: maxRemembered });
   return (uuid) => {
-    const nowMs = now();
-    if (nowMs - (toldMs.get(uuid) ?? -Infinity) < hourMs) return false;
-    toldMs.set(uuid, nowMs);
+    const monotonicMs = now();
+    if (monotonicMs - (toldMs.get(uuid) ?? -Infinity) < hourMs) return false;
+    toldMs.set(uuid, monotonicMs);
     return true;
   };
 }
@@ -415,7 +416,7 @@ export type LargePlace = {
 type Account = { id: number; bytes: number; waiting: Set<Place> };
 type Place = { isIn: boolean; readonly bytes: number; readonly onIn: () => void };
 
-export type LargeRoom = {
+export type LargeMessageBudget = {
   /** `onIn` is called where the message had to wait and may come in now. */
   enter(accountId: number, bytes: number, onIn: () => void): LargePlace;
   bytes(): number;
@@ -436,7 +437,7 @@ const partForSeveral = 3 / 4;
  * All of a message's bytes are reserved before they are read, so that what was begun can end. What has no room
  * waits unread: accounts in turn, each in the order in which its messages began.
  */
-export function createLargeRoom(maxBytes: number): LargeRoom {
+export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
   const accounts = new Map<number, Account>();
   /** Accounts with messages that wait, the one whose turn is next in front. */
   const turns = new Set<Account>();

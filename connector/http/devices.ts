@@ -12,6 +12,7 @@ import {
   isUnavailableError,
   type Observer,
 } from '../ports.ts';
+import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 /** A message that waits because of the rates of its device or account. */
 export type InLine = {
@@ -35,9 +36,9 @@ export type HttpDevice = {
 };
 
 export type DevicesOptions = {
-  ports: Pick<ConnectorPorts, 'holds' | 'presence'>;
+  ports: Pick<ConnectorPorts, 'throttle' | 'presence'>;
   rateStore: RateStore;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 /** So long an answer is delayed; who would have to wait longer is told so instead. */
@@ -67,7 +68,7 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
 
   /** In how many ms the device's next message may go, as far as can be said. */
   function waitMs({ identity, rates }: HttpDevice): number {
-    const heldMs = ports.holds?.waitMs(identity.accountId) ?? 0;
+    const heldMs = ports.throttle?.waitMs(identity.accountId) ?? 0;
     const rateMs = rateStore.waitMs(rates);
     const ownMs = rateMs > 0 && rateStore.letGoOn(rates) ? 0 : rateMs;
     const { account } = rates;
@@ -75,9 +76,9 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
     return Math.max(heldMs, ownMs, account.measurements.waitMs(account.rate, now()));
   }
 
-  function tellSeen(device: HttpDevice, nowMs: number): void {
-    if (nowMs - device.toldMs < seenEveryMs) return;
-    device.toldMs = nowMs;
+  function tellSeen(device: HttpDevice, monotonicMs: MonotonicMs): void {
+    if (monotonicMs - device.toldMs < seenEveryMs) return;
+    device.toldMs = monotonicMs;
     ports.presence(device.identity, 'seen');
   }
 
@@ -116,20 +117,20 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
 
     /** A message goes on: `items` as of `Parsed`. */
     take(device: HttpDevice, items: number): void {
-      const nowMs = now();
-      rateStore.takeMessages(device.rates, 1, nowMs);
+      const monotonicMs = now();
+      rateStore.takeMessages(device.rates, 1, monotonicMs);
       // What is wrong costs as much as what is right, and an event as much as a measurement.
-      rateStore.takeItems(device.rates, items, nowMs);
-      tellSeen(device, nowMs);
+      rateStore.takeItems(device.rates, items, monotonicMs);
+      tellSeen(device, monotonicMs);
     },
 
     /** Counts a request for what waits; where it asks too often, gives the ms after which it may again. */
     takePoll(device: HttpDevice): number {
       const waitMs = rateStore.othersWaitMs(device.rates);
       if (waitMs > 0) return waitMs;
-      const nowMs = now();
-      rateStore.takeOthers(device.rates, 1, nowMs);
-      tellSeen(device, nowMs);
+      const monotonicMs = now();
+      rateStore.takeOthers(device.rates, 1, monotonicMs);
+      tellSeen(device, monotonicMs);
       return 0;
     },
 
@@ -184,7 +185,7 @@ export function createLogin(deps: LoginDeps): Login {
   const letIn = new WeakSet<Socket>();
   let waiting = 0;
 
-  async function waitForTurn(address: string): Promise<void> {
+  async function waitForPlace(address: string): Promise<void> {
     for (let waitMs = refusals.waitMs(address); waitMs > 0; waitMs = refusals.waitMs(address)) {
       if (waitMs > longestWaitMs || waiting >= maxWaiting)
         throw tooMany('Too many failed logins from this address.', waitMs);
@@ -196,7 +197,7 @@ export function createLogin(deps: LoginDeps): Login {
 
   return async (request, uuid) => {
     const { socket } = request;
-    if (!refusals.isEmpty() && !letIn.has(socket)) await waitForTurn(findAddress(request));
+    if (!refusals.isEmpty() && !letIn.has(socket)) await waitForPlace(findAddress(request));
     const given = readCredentials(request.headers.authorization, uuid);
     const credentials = given && new RequestLogin(given, request, findAddress);
     const device = credentials && (await ports.authenticateDevice(credentials));

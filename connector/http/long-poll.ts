@@ -7,9 +7,9 @@ import {
   downTopics,
   unnamedDownTopics,
 } from '../../src/contract/uplink.ts';
-import type { ByteRoom, Reservation } from '../../src/lib/byte-room.ts';
-import { inTurns } from '../../src/lib/event-loop.ts';
-import { createDownlinkRoom, enterToLoad } from '../device/downlinks.ts';
+import type { MemoryBudget, Reservation } from '../../src/lib/memory-budget.ts';
+import { forEachYielding } from '../../src/lib/event-loop.ts';
+import { createDownlinkBudget, enterToLoad } from '../device/downlinks.ts';
 import { type ConnectorPorts, isUnavailableError, type Log, type Tuning } from '../ports.ts';
 import {
   comeLater,
@@ -18,7 +18,8 @@ import {
   readCredentials,
   unauthenticated,
 } from './devices.ts';
-import { createPollPresence, createPollTurns, limitTaking } from './poll-limits.ts';
+import { createPollPresence, createPollRate, limitTaking } from './poll-limits.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type DownDeps = {
   ports: ConnectorPorts;
@@ -28,7 +29,7 @@ export type DownDeps = {
     'maxDownlinkBytes' | 'pollRefusalMs' | 'downlinkTimeoutMs' | 'wantedDownlinkTimeoutMs'
   >;
   log: Log;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 /** Of all devices; the HTTP server has no more connections by default. */
@@ -42,10 +43,10 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
   const polls = new Polls();
   const presence = createPollPresence({ ports, graceMs });
   const connectionsOf = (accountId: number) => ports.maxConnectionsOf?.(accountId) ?? maxWaiting;
-  const turns = createPollTurns({ devices, connectionsOf, now, refusalMs: tuning.pollRefusalMs });
+  const turns = createPollRate({ devices, connectionsOf, now, refusalMs: tuning.pollRefusalMs });
   let isStopping = false;
-  const room = createDownlinkRoom(tuning.maxDownlinkBytes);
-  const { read } = createPollReader({ ports, room, tuning, log, answer: end });
+  const budget = createDownlinkBudget(tuning.maxDownlinkBytes);
+  const { read } = createPollReader({ ports, budget, tuning, log, answer: end });
   const endWaking = wakePolls({ ports, polls, wake: (poll) => void read(poll), end, log });
 
   /** Answers it; with nothing where it has waited long enough, or is to make room. */
@@ -128,7 +129,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
       isStopping = true;
       turns.stop();
       endWaking();
-      await inTurns(polls.all, (poll) => {
+      await forEachYielding(polls.all, (poll) => {
         if (!poll.response.headersSent) poll.response.setHeader('Connection', 'close');
         end(poll, [], poll.given);
       });
@@ -197,7 +198,7 @@ export class Polls {
 export type PollReaderDeps = {
   ports: Pick<ConnectorPorts, 'subscribed'>;
   /** Of all devices: what is being read for them, and written to them. */
-  room: ByteRoom;
+  budget: MemoryBudget;
   tuning: Pick<Tuning, 'downlinkTimeoutMs' | 'wantedDownlinkTimeoutMs'>;
   log: Log;
   answer: (poll: Poll, messages: readonly Downlink[], given: Given) => void;
@@ -206,7 +207,7 @@ export type PollReaderDeps = {
 const retryMs = 1_000;
 
 /** Reads what is due to a device that waits, and answers it where there is something. */
-export function createPollReader({ ports, room, tuning, log, answer }: PollReaderDeps) {
+export function createPollReader({ ports, budget, tuning, log, answer }: PollReaderDeps) {
   /** What the device has not been given; null where that is nothing. */
   async function readOnce(poll: Poll): Promise<ReturnType<typeof pickNew> | null> {
     const due = await ports.subscribed(poll.device, [...poll.topics]);
@@ -223,7 +224,7 @@ export function createPollReader({ ports, room, tuning, log, answer }: PollReade
       if (poll.isOver) break;
       if (picked) {
         answer(poll, picked.messages, picked.given);
-        return limitTaking(poll.response, room, tuning);
+        return limitTaking(poll.response, budget, tuning);
       }
     } while (poll.isWoken);
     poll.response.off('close', leave);
@@ -248,7 +249,7 @@ export function createPollReader({ ports, room, tuning, log, answer }: PollReade
     poll.isReading = true;
     let place: Reservation | null = null;
     try {
-      place = await enterToLoad(room, poll.device);
+      place = await enterToLoad(budget, poll.device);
       if (place && !poll.isOver) await readIn(poll, place);
       else place?.leave();
       if (!place) throw comeLater('Too many reads for devices are in progress: try again later.');
@@ -413,7 +414,7 @@ export function wakePolls({ ports, polls, wake, end, log }: WakeDeps): () => voi
   /** Its client comes again, and is let in or not. */
   const endOne = (poll: Poll): void => end(poll, [], poll.given);
   const all = (does: (poll: Poll) => void): void =>
-    void inTurns(polls.all, does).catch((error: unknown) =>
+    void forEachYielding(polls.all, does).catch((error: unknown) =>
       log.error(
         { event: 'downlink.unread', err: error },
         'The messages due for the waiting devices could not be read.',

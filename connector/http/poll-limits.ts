@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import type { ByteRoom } from '../../src/lib/byte-room.ts';
+import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
 import { Bucket, type Rate } from '../device/rates.ts';
 import type { ConnectorPorts, Tuning } from '../ports.ts';
 import { comeLater, type HttpDevices, tooMany } from './devices.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type PollPresenceDeps = {
   ports: Pick<ConnectorPorts, 'presence'>;
@@ -56,11 +57,11 @@ export function createPollPresence({ ports, graceMs }: PollPresenceDeps) {
   };
 }
 
-export type PollTurnsDeps = {
+export type PollRateDeps = {
   devices: Pick<HttpDevices, 'of' | 'takePoll'>;
   /** The quota `connections` of an account. */
   connectionsOf: (accountId: number) => number;
-  now: () => number;
+  now: MonotonicClock;
   /** A poll beyond a rate is refused so late: else whoever asks again at once keeps the process busy with refusals. */
   refusalMs: number;
 };
@@ -71,15 +72,15 @@ const leastPerSecond = 10;
 /** After a pause so much of it comes at once. */
 const burstSeconds = 4;
 
-type AccountTurns = { rate: Rate; bucket: Bucket };
+type AccountPolls = { rate: Rate; bucket: Bucket };
 
 /** How often devices and accounts may poll. Reading what is due costs as much as storing a message. */
-export function createPollTurns({ devices, connectionsOf, now, refusalMs }: PollTurnsDeps) {
-  const accounts = new Map<number, AccountTurns>();
+export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollRateDeps) {
+  const accounts = new Map<number, AccountPolls>();
   const refusals = new Set<() => void>();
   let isStopping = false;
 
-  function turnsOf(accountId: number): AccountTurns {
+  function pollsOf(accountId: number): AccountPolls {
     const known = accounts.get(accountId);
     if (known) return known;
     const perSecond = Math.max(leastPerSecond, connectionsOf(accountId) / pollEverySeconds);
@@ -91,12 +92,12 @@ export function createPollTurns({ devices, connectionsOf, now, refusalMs }: Poll
 
   /** 0 where both may go on; else the ms after which they may. */
   function take(identity: DeviceIdentity): number {
-    const nowMs = now();
-    const { rate, bucket } = turnsOf(identity.accountId);
-    const waitMs = bucket.waitMs(rate, nowMs);
+    const monotonicMs = now();
+    const { rate, bucket } = pollsOf(identity.accountId);
+    const waitMs = bucket.waitMs(rate, monotonicMs);
     if (waitMs > 0) return waitMs;
     const ownMs = devices.takePoll(devices.of(identity));
-    if (ownMs === 0) bucket.take(1, rate, nowMs);
+    if (ownMs === 0) bucket.take(1, rate, monotonicMs);
     return ownMs;
   }
 
@@ -127,9 +128,9 @@ export function createPollTurns({ devices, connectionsOf, now, refusalMs }: Poll
 
     /** Forgets accounts that could ask at full rate again. */
     forgetIdle(): void {
-      const nowMs = now();
+      const monotonicMs = now();
       for (const [id, { rate, bucket }] of accounts)
-        if (bucket.isFull(rate, nowMs)) accounts.delete(id);
+        if (bucket.isFull(rate, monotonicMs)) accounts.delete(id);
     },
 
     countRefusals: () => refusals.size,
@@ -148,7 +149,7 @@ export function createPollTurns({ devices, connectionsOf, now, refusalMs }: Poll
  */
 export function limitTaking(
   response: ServerResponse,
-  room: Pick<ByteRoom, 'isWanted'>,
+  budget: Pick<MemoryBudget, 'isWanted'>,
   {
     downlinkTimeoutMs,
     wantedDownlinkTimeoutMs,
@@ -157,7 +158,7 @@ export function limitTaking(
   if (response.closed) return;
   const end = (): void => void response.destroy();
   const last = setTimeout(end, downlinkTimeoutMs);
-  const looking = setInterval(() => room.isWanted && end(), wantedDownlinkTimeoutMs);
+  const looking = setInterval(() => budget.isWanted && end(), wantedDownlinkTimeoutMs);
   for (const timer of [last, looking]) timer.unref();
   response.once('close', () => {
     clearTimeout(last);

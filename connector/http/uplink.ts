@@ -6,12 +6,12 @@ import type {
   TimeRequest,
   UplinkContent,
 } from '../../src/contract/uplink.ts';
-import { ByteRoom, type Reservation } from '../../src/lib/byte-room.ts';
+import { MemoryBudget, type Reservation } from '../../src/lib/memory-budget.ts';
 import { JoinedChunks } from '../../src/lib/request-body.ts';
 import { waitAtMost } from '../../src/lib/wait.ts';
 import {
-  createLargeRoom,
-  createUnknownMemberTurns,
+  createLargeMessageBudget,
+  createUnknownMemberThrottle,
   isRecognisedAgain,
   type LargePlace,
   parseUplink,
@@ -36,6 +36,7 @@ import {
   tooMany,
   toProblem,
 } from './devices.ts';
+import type { Clock, MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
 export type UplinkDeps = {
   ports: ConnectorPorts;
@@ -46,7 +47,7 @@ export type UplinkDeps = {
     BodiesOptions['tuning'];
   observe: Pick<Observer, 'message' | 'acknowledged'>;
   log: Log;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 /** Parsed, a payload takes about so many times its bytes; it is kept besides. */
@@ -59,13 +60,13 @@ const fullSeconds = 3_600;
 /** Takes what devices send with POST. */
 export function createHttpUplink(deps: UplinkDeps) {
   const { ports, devices, limits, tuning, observe, log, now } = deps;
-  const room = new ByteRoom({ maxBytes: tuning.maxUnackedTotalBytes, ...waiting });
+  const budget = new MemoryBudget({ maxBytes: tuning.maxUnackedTotalBytes, ...waiting });
   const bodies = createBodies({
     limits,
     tuning,
     bodies: createBegunBodies(tuning.maxBegunBytes),
   });
-  const takeTurn = createUnknownMemberTurns(now);
+  const mayTellNow = createUnknownMemberThrottle(now);
   /** In the order in which they were handed on. */
   const underWay = new Set<Exchange>();
 
@@ -137,20 +138,20 @@ export function createHttpUplink(deps: UplinkDeps) {
     const { identity } = device;
     const waitMs = devices.waitMs(device);
     if (waitMs === 0) return;
-    const isFull = ports.holds?.isFull?.(identity.accountId) ?? false;
-    if (isFull) ports.holds?.waits(identity, device.upPrefix + name);
+    const isFull = ports.throttle?.isFull?.(identity.accountId) ?? false;
+    if (isFull) ports.throttle?.waits(identity, device.upPrefix + name);
     if (isFull || waitMs > longestDelayMs) throw refusalOf(device, waitMs);
   }
 
   function refusalOf({ identity }: HttpDevice, waitMs: number): HttpProblem {
-    if (ports.holds?.isFull?.(identity.accountId))
+    if (ports.throttle?.isFull?.(identity.accountId))
       return comeLater("The account's quota storedBytes is used up.", fullSeconds);
     if (waitMs === 0) return comeLater('The service is stopping: send it again.', 1);
     return tooMany('The device or its account sends faster than allowed.', waitMs);
   }
 
   function takeRoom({ accountId }: DeviceIdentity, bytes: number): Reservation {
-    const place = room.enter(String(accountId), bytes);
+    const place = budget.enter(String(accountId), bytes);
     if (!place) throw comeLater('Too many requests are waiting already: try again later.');
     return place;
   }
@@ -162,13 +163,13 @@ export function createHttpUplink(deps: UplinkDeps) {
     throw comeLater('The service is overloaded: try again later.');
   }
 
-  type Given = { name: string; body: Buffer; format: PayloadFormat; arrivedTs: number };
+  type Given = { name: string; body: Buffer; format: PayloadFormat; arrivedTs: WallMs };
 
   function handOn(exchange: Exchange, device: HttpDevice, given: Given): void {
     if (exchange.isOver) return;
     const { name, body, format, arrivedTs } = given;
     const { identity } = device;
-    const mayTell = () => takeTurn(identity.uuid);
+    const mayTell = () => mayTellNow(identity.uuid);
     const topic = device.upPrefix + name;
     const { rejectionsPerMessage: max } = limits;
     const uplink = parseUplink(topic, device.upPrefix, body, arrivedTs, max, mayTell, format);
@@ -204,7 +205,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     },
 
     countUnderWay: () => underWay.size,
-    bytes: () => room.bytes + bodies.bytes(),
+    bytes: () => budget.bytes + bodies.bytes(),
   };
 }
 
@@ -223,13 +224,13 @@ const reserved: BegunBodies = { begin: () => ({ add() {}, end() {} }), bytes: ()
 
 /** Reads bodies: those of measurements may be larger, and each of these is charged to its account before it is read. */
 export function createBodies({ limits, tuning, bodies }: BodiesOptions) {
-  const room = createLargeRoom(tuning.maxLargeBytes);
+  const budget = createLargeMessageBudget(tuning.maxLargeBytes);
   const mostOf = (name: string) =>
     name === 'measurements' ? mostMeasurementBytes(limits) : limits.maxPacketBytes;
 
   async function enter(accountId: number, bytes: number): Promise<LargePlace> {
     const { promise: entered, resolve } = Promise.withResolvers<void>();
-    const place = room.enter(accountId, bytes, resolve);
+    const place = budget.enter(accountId, bytes, resolve);
     if (!place.isIn) await waitAtMost(entered, tuning.largePatienceMs);
     if (place.isIn) return place;
     place.leave();
@@ -256,7 +257,7 @@ export function createBodies({ limits, tuning, bodies }: BodiesOptions) {
       }
     },
 
-    bytes: () => bodies.bytes() + room.bytes(),
+    bytes: () => bodies.bytes() + budget.bytes(),
   };
 }
 
@@ -391,7 +392,7 @@ export function createBegunBodies(maxBytes: number): BegunBodies {
 }
 
 export type ExchangeDeps = {
-  clock: () => number;
+  clock: Clock;
   /** Answers with a problem; the log has faults of our own. */
   refuse(exchange: Exchange, error: unknown): void;
   /** It was answered, or nobody waits for that any more and it need not be stored. */

@@ -2,6 +2,7 @@ import type { Duplex } from 'node:stream';
 import type { ConnectionPlace, ConnectionPlaces } from '../../src/lib/connection-places.ts';
 import { network } from '../../src/lib/address.ts';
 import { Bucket, type Rate } from '../device/rates.ts';
+import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 export type AdmissionOptions = {
   connectsPerSecond: number;
@@ -15,7 +16,7 @@ export type AdmissionOptions = {
   maxWaiting: number;
   /** The places of the process, of which HTTP has others; null: as many as the machine has. */
   places: ConnectionPlaces | null;
-  now: () => number;
+  now: MonotonicClock;
   onTooMany: () => void;
 };
 
@@ -79,9 +80,9 @@ export function createAdmission(options: AdmissionOptions): Admission {
   }
 
   function forgetIdle(): void {
-    const nowMs = now();
+    const monotonicMs = now();
     for (const [key, { waiting, connecting, refusals }] of places)
-      if (waiting.size + connecting === 0 && refusals.isFull(refusalRate, nowMs))
+      if (waiting.size + connecting === 0 && refusals.isFull(refusalRate, monotonicMs))
         places.delete(key);
     // Where few are idle the next look is far off: else each new address would take one.
     sweepAt = Math.max(maxIdle, 2 * places.size);
@@ -119,15 +120,15 @@ export function createAdmission(options: AdmissionOptions): Admission {
   function drain(): void {
     if (timer) clearTimeout(timer);
     timer = null;
-    const nowMs = now();
+    const monotonicMs = now();
     let isMoving = true;
     while (isMoving && ready.size > 0) {
       isMoving = false;
       let inRound = ready.size;
       for (const key of ready) {
         if (inRound-- === 0) break;
-        if (bucket.waitMs(rate, nowMs) > 0) return later();
-        isMoving = takeTurn(key, nowMs) || isMoving;
+        if (bucket.waitMs(rate, monotonicMs) > 0) return later();
+        isMoving = admitNext(key, monotonicMs) || isMoving;
       }
     }
     if (ready.size > 0) later();
@@ -138,7 +139,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   }
 
   /** Says whether a connection was let through. */
-  function takeTurn(key: string, nowMs: number): boolean {
+  function admitNext(key: string, monotonicMs: MonotonicMs): boolean {
     const place = placeOf(key);
     const [first] = place.waiting;
     if (!first || place.connecting >= options.connectingPerAddress) {
@@ -148,11 +149,11 @@ export function createAdmission(options: AdmissionOptions): Admission {
     // Last of all now: whoever is in front when the rate is used up would be in front again.
     ready.delete(key);
     ready.add(key);
-    if (place.refusals.waitMs(refusalRate, nowMs) > 0) return false;
+    if (place.refusals.waitMs(refusalRate, monotonicMs) > 0) return false;
     place.waiting.delete(first);
     waiting -= 1;
     if (first.socket.destroyed) return true;
-    bucket.take(1, rate, nowMs);
+    bucket.take(1, rate, monotonicMs);
     place.connecting += 1;
     first.enter(entryOf(first, key, place));
     return true;

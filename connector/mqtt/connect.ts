@@ -1,7 +1,7 @@
 import type { AuthenticateError, Client, ConnectPacket } from 'aedes';
 import { type DeviceIdentity, isBelow, upPrefix } from '../../src/contract/uplink.ts';
 import { findConnection, type Connection } from './connection.ts';
-import { type Registry, tellOfExcess } from './sessions.ts';
+import { type Registry, noticeLimit } from './sessions.ts';
 import {
   type ConnectionRefusal,
   type ConnectorLimits,
@@ -81,13 +81,13 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
     }
     // Only the excess: the device is let in as often as it may, and told of the rest.
     if (!registry.takeConnect(identity)) {
-      tellOfExcess(ports, registry, identity, 'too-many-connects');
+      noticeLimit(ports, registry, identity, 'too-many-connects');
       tell(identity, 'too-many-connects');
       return 'reconnects';
     }
     const limit = ports.maxConnectionsOf?.(identity.accountId) ?? Infinity;
     if (!registry.hasRoom(connection, identity, limit)) {
-      tellOfExcess(ports, registry, identity, 'too-many-connections');
+      noticeLimit(ports, registry, identity, 'too-many-connections');
       tell(identity, 'too-many-connections');
       return 'connections';
     }

@@ -9,6 +9,7 @@ import { disconnect, disconnectCodes } from './v5.ts';
 import type { Admitted } from './admission.ts';
 import type { ConnectionEnding, ConnectionRefusal, DeviceLogin } from '../ports.ts';
 import type { V5Session } from './connect-packet.ts';
+import type { MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 /** What the devices of an account that are connected here have in common. */
 export type AccountConnections = {
@@ -19,8 +20,8 @@ export type AccountConnections = {
   connections: number;
   /** What its messages that wait for their commit take of the memory, about. */
   bytes: number;
-  /** The same of those that are not under way, as the account has to wait (`HeldMessages`). */
-  heldBytes: number;
+  /** The same of those that are not under way, as the account has to wait (`AccountBackpressure`). */
+  parkedBytes: number;
   /** Connections that are not read until there is room for their messages. */
   waiting: Set<Connection>;
   /** Connections that are not read while the account is beyond its rate, and the timer that ends it. */
@@ -42,7 +43,7 @@ export type Device = {
   /** Its connections that were let in. */
   connects: Bucket;
   /** When a rejection last said why it is not let in. */
-  excessToldMs: number;
+  noticedMs: number;
   /** When a connection last took another one's session over. */
   takenOverMs: number;
   /** When it was last told that something was read of it. */
@@ -168,11 +169,11 @@ export class Connection {
   sent: Sent | null = null;
   lastMessageId = 0;
 
-  constructor(id: string, socket: Duplex, entry: Admitted, nowMs: number) {
+  constructor(id: string, socket: Duplex, entry: Admitted, monotonicMs: MonotonicMs) {
     this.id = id;
     this.socket = socket;
     this.entry = entry;
-    this.heardMs = nowMs;
+    this.heardMs = monotonicMs;
   }
 
   /** The first reason given is the one that counts. `code`: the reason code for a client of MQTT 5. */

@@ -10,6 +10,7 @@ import {
 import type { V5Session } from './connect-packet.ts';
 import type { AccountConnections, Ack, Connection, Device, UnackedPublish } from './connection.ts';
 import { acknowledgement, reason } from './v5.ts';
+import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 /**
  * An account may hold this many times the bytes that are still free: one alone up to two thirds of all,
@@ -20,10 +21,10 @@ const shareOfFree = 2;
 /** After so many accounts that may not go on yet the search ends, until the next message is stored. */
 const mostInVain = 8;
 
-export type UnackedRoom = ReturnType<typeof createUnackedRoom>;
+export type UnackedBudget = ReturnType<typeof createUnackedBudget>;
 
 /** What messages that wait for their commit may take of the memory, all connections together. */
-export function createUnackedRoom(maxBytes: number) {
+export function createUnackedBudget(maxBytes: number) {
   const waiting = new Set<AccountConnections>();
   let bytes = 0;
 
@@ -34,7 +35,7 @@ export function createUnackedRoom(maxBytes: number) {
   function bringBack({ account }: Device, more: number): void {
     bytes += more;
     account.bytes += more;
-    account.heldBytes -= more;
+    account.parkedBytes -= more;
   }
 
   /** Accounts in turn, one connection each. */
@@ -68,7 +69,7 @@ export function createUnackedRoom(maxBytes: number) {
       return false;
     },
 
-    hold(connection: Connection, more: number): void {
+    reserve(connection: Connection, more: number): void {
       connection.unackedBytes += more;
       bytes += more;
       if (connection.device) connection.device.account.bytes += more;
@@ -98,7 +99,7 @@ export function createUnackedRoom(maxBytes: number) {
 }
 
 /** Whoever acknowledges messages, in their order. */
-type Told = {
+type AckListener = {
   stored(unacked: Unacked): void;
   failed(unacked: Unacked, error: unknown): void;
 };
@@ -116,23 +117,23 @@ export class Unacked implements UnackedPublish, Delivery {
   readonly messageId: number;
   readonly bytes: number;
   sinceMs: number;
-  readonly #acknowledger: Told;
-  readonly #room: Pick<UnackedRoom, 'release'>;
+  readonly #acknowledger: AckListener;
+  readonly #budget: Pick<UnackedBudget, 'release'>;
 
   constructor(
-    acknowledger: Told,
-    room: Pick<UnackedRoom, 'hold' | 'release'>,
+    acknowledger: AckListener,
+    budget: Pick<UnackedBudget, 'reserve' | 'release'>,
     connection: Connection,
     message: Omit<UnackedPublish, 'isStored'>,
   ) {
     this.#acknowledger = acknowledger;
-    this.#room = room;
+    this.#budget = budget;
     this.connection = connection;
     this.qos = message.qos;
     this.messageId = message.messageId;
     this.bytes = message.bytes;
     this.sinceMs = message.sinceMs;
-    room.hold(connection, message.bytes);
+    budget.reserve(connection, message.bytes);
   }
 
   /** Of one that is not parsed yet nobody knows whether a second copy would be recognised. */
@@ -145,12 +146,12 @@ export class Unacked implements UnackedPublish, Delivery {
   stored(): void {
     this.isStored = true;
     this.uplink = null;
-    this.#room.release(this.connection, this.bytes);
+    this.#budget.release(this.connection, this.bytes);
     this.#acknowledger.stored(this);
   }
 
   failed(error: unknown): void {
-    this.#room.release(this.connection, this.bytes);
+    this.#budget.release(this.connection, this.bytes);
     this.#acknowledger.failed(this, error);
   }
 }
@@ -167,10 +168,10 @@ export class CountedUnacked extends Unacked {
 export type AcknowledgerDeps = {
   ports: Pick<ConnectorPorts, 'withdraw'>;
   /** Messages that wait because of their account. */
-  holding: Pick<ConnectorPorts, 'withdraw'>;
+  backpressure: Pick<ConnectorPorts, 'withdraw'>;
   observe: Observer;
   log: Log;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 export type Acknowledger = ReturnType<typeof createAcknowledger>;
@@ -189,7 +190,7 @@ const maxUnwrittenMs = 1_000;
  * the program will not send it again.
  */
 export function createAcknowledger(deps: AcknowledgerDeps) {
-  const { ports, holding, observe, log, now } = deps;
+  const { ports, backpressure, observe, log, now } = deps;
   /** Closed connections with messages that nobody will send again. */
   const lingering = new Set<Connection>();
   /** Connections with acknowledgements to be written, as soon as they are read empty. */
@@ -200,7 +201,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
 
   function stored({ connection }: Unacked): void {
     const queue = connection.unacked;
-    const nowMs = now();
+    const monotonicMs = now();
     while (queue[0]?.isStored) {
       const first = queue.shift() as UnackedPublish;
       const { sinceMs, qos, messageId } = first;
@@ -209,7 +210,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
       if (v5 && qos > 0) acknowledge(connection, ackOf(connection, v5, first));
       else if (qos > 0)
         acknowledge(connection, qos === 1 ? messageId : acknowledgement(2, messageId, 0, null));
-      observe.acknowledged((nowMs - sinceMs) / 1_000);
+      observe.acknowledged((monotonicMs - sinceMs) / 1_000);
     }
     if (connection.isStarved) connection.resume();
     if (lingering.size > 0 && connection.unacked.length === 0) lingering.delete(connection);
@@ -284,7 +285,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
   /** What need not be stored any more is dropped, so that it does not keep the connection in memory. */
   function forget({ device, unacked }: Connection): void {
     if (!device || unacked.length === 0) return;
-    holding.withdraw(device.identity);
+    backpressure.withdraw(device.identity);
     ports.withdraw(device.identity);
   }
 
@@ -339,7 +340,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
  * piece: as aedes does it, each is three writes (over WebSocket three frames). A socket that is full is not
  * read either, so that what waits to be written stays bounded.
  */
-export function writePubacks(connection: Connection, acks: Ack[], nowMs: number): void {
+export function writePubacks(connection: Connection, acks: Ack[], monotonicMs: MonotonicMs): void {
   if (acks.length === 0 || !connection.socket.writable) return;
   let length = 0;
   for (const ack of acks) length += typeof ack === 'number' ? 4 : ack.length;
@@ -352,14 +353,14 @@ export function writePubacks(connection: Connection, acks: Ack[], nowMs: number)
       at = bytes.writeUInt16BE(ack, at + 2);
     } else at += ack.copy(bytes, at);
   }
-  write(connection, bytes, nowMs);
+  write(connection, bytes, monotonicMs);
 }
 
 /** Writes past aedes. A socket that is full is not read until it has taken what it was given. */
-export function write(connection: Connection, bytes: Buffer, nowMs: number): void {
+export function write(connection: Connection, bytes: Buffer, monotonicMs: MonotonicMs): void {
   const { socket } = connection;
   if (socket.write(bytes) || connection.blockedSinceMs !== null) return;
-  connection.blockedSinceMs = nowMs;
+  connection.blockedSinceMs = monotonicMs;
   socket.once('drain', () => {
     connection.blockedSinceMs = null;
     connection.resume();

@@ -2,16 +2,17 @@ import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Client } from 'aedes';
 import type { DeviceIdentity } from '../../src/contract/uplink.ts';
-import type { ByteRoom } from '../../src/lib/byte-room.ts';
+import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
 import type { ConnectorLimits, Observer, Tuning } from '../ports.ts';
 import type { Admitted } from './admission.ts';
 import { type DeviceAedes, readFailure } from './aedes.ts';
 import { Connection, findConnection, linkConnection } from './connection.ts';
 import type { Acknowledger } from './inflight.ts';
-import type { HeldMessages } from './publish.ts';
+import type { AccountBackpressure } from './publish.ts';
 import { isTooSlow, type Reader } from './read.ts';
 import type { Registry } from './sessions.ts';
 import { giveUpSent } from './subscribe.ts';
+import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 export type ConnectionsDeps = {
   engine: DeviceAedes;
@@ -19,15 +20,15 @@ export type ConnectionsDeps = {
   runId: string;
   registry: Registry;
   reader: Reader;
-  holding: Pick<HeldMessages, 'forgetConnection'>;
+  backpressure: Pick<AccountBackpressure, 'forgetConnection'>;
   acknowledger: Acknowledger;
   observe: Observer;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 /** From a byte stream to a connection of the engine, and to its end. */
 export function createConnections(deps: ConnectionsDeps) {
-  const { engine, runId, registry, reader, holding, acknowledger, observe, now } = deps;
+  const { engine, runId, registry, reader, backpressure, acknowledger, observe, now } = deps;
   let count = 0;
 
   engine.on('clientReady', (client) => {
@@ -48,7 +49,7 @@ export function createConnections(deps: ConnectionsDeps) {
     connection.entry.letIn();
     registry.remove(connection);
     reader.forget(connection);
-    holding.forgetConnection(connection);
+    backpressure.forgetConnection(connection);
     acknowledger.withdraw(connection);
     giveUpSent(connection);
     if (wasReady) observe.disconnected(connection.ending ?? 'peer');
@@ -83,26 +84,27 @@ export type TimeoutDeps = {
   registry: Pick<Registry, 'connections' | 'forgetIdle'>;
   acknowledger: Pick<Acknowledger, 'giveUpLate'>;
   /** Of what is on its way to devices. */
-  downlinkRoom: Pick<ByteRoom, 'isWanted'>;
+  downlinkBudget: Pick<MemoryBudget, 'isWanted'>;
   limits: ConnectorLimits;
   tuning: Tuning;
-  now: () => number;
+  now: MonotonicClock;
   /** A device did not acknowledge a message of this topic in time. */
   onUnacknowledged: (identity: DeviceIdentity, topic: string) => void;
 };
 
 /** One look at all connections now and then, instead of timers for each. Returns what ends it. */
 export function startTimeouts(deps: TimeoutDeps): () => void {
-  const { registry, acknowledger, downlinkRoom, limits, now } = deps;
+  const { registry, acknowledger, downlinkBudget, limits, now } = deps;
   const timer = setInterval(() => {
-    const nowMs = now();
+    const monotonicMs = now();
     const { downlinkTimeoutMs, wantedDownlinkTimeoutMs } = deps.tuning;
     const tuning = {
       ...deps.tuning,
       // What is not acknowledged is in the way of others: it is read again when its device comes back.
-      downlinkTimeoutMs: downlinkRoom.isWanted ? wantedDownlinkTimeoutMs : downlinkTimeoutMs,
+      downlinkTimeoutMs: downlinkBudget.isWanted ? wantedDownlinkTimeoutMs : downlinkTimeoutMs,
     };
-    for (const connection of registry.connections) visit(connection, nowMs, { ...deps, tuning });
+    for (const connection of registry.connections)
+      visit(connection, monotonicMs, { ...deps, tuning });
     acknowledger.giveUpLate(registry.connections, limits.storeTimeoutMs);
     registry.forgetIdle();
   }, deps.tuning.sweepIntervalMs);
@@ -111,26 +113,26 @@ export function startTimeouts(deps: TimeoutDeps): () => void {
 
 function visit(
   connection: Connection,
-  nowMs: number,
+  monotonicMs: MonotonicMs,
   { limits: { storeTimeoutMs }, tuning, onUnacknowledged }: TimeoutDeps,
 ): void {
   const { device, sent, blockedSinceMs, downlinks, keepaliveMs, stage } = connection;
-  if (stage === 'authenticating' && nowMs - connection.heardMs > storeTimeoutMs) {
+  if (stage === 'authenticating' && monotonicMs - connection.heardMs > storeTimeoutMs) {
     connection.refusal ??= 'unavailable';
     connection.close('not-stored');
   }
   if (stage !== 'ready') return;
   // Nothing was heard because its socket is not read. (Where only its account has to wait, it is.)
   const waitsForStore = (connection.unacked[0]?.sinceMs ?? Infinity) < Infinity;
-  if (connection.isStarved || waitsForStore) connection.heardMs = nowMs;
+  if (connection.isStarved || waitsForStore) connection.heardMs = monotonicMs;
   // One and a half times the keep-alive. [MQTT-3.1.2-24]
-  if (nowMs - connection.heardMs > keepaliveMs * 1.5) connection.close('keepalive');
-  if (isTooSlow(connection, tuning, nowMs)) connection.close('unfinished');
-  if (sent && nowMs - sent.sinceMs > tuning.downlinkTimeoutMs) {
+  if (monotonicMs - connection.heardMs > keepaliveMs * 1.5) connection.close('keepalive');
+  if (isTooSlow(connection, tuning, monotonicMs)) connection.close('unfinished');
+  if (sent && monotonicMs - sent.sinceMs > tuning.downlinkTimeoutMs) {
     if (device && connection.ending === null) onUnacknowledged(device.identity, sent.topic);
     connection.close('unread');
   }
-  if (blockedSinceMs !== null && nowMs - blockedSinceMs > tuning.drainTimeoutMs)
+  if (blockedSinceMs !== null && monotonicMs - blockedSinceMs > tuning.drainTimeoutMs)
     connection.close('unread');
   downlinks?.retry();
 }

@@ -14,6 +14,7 @@ import { createWebSocketStream, type RawData, type WebSocket, WebSocketServer } 
 import { listenTogether } from '../../src/lib/servers.ts';
 import type { Listen, Log, TlsListen } from '../ports.ts';
 import type { Admission, Admitted } from './admission.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type ListenerDeps = {
   admission: Admission;
@@ -25,7 +26,7 @@ export type ListenerDeps = {
   /** Whether a peer is a proxy, which says in front of everything whom it speaks for. */
   isProxy: (socket: Socket) => boolean;
   /** ms, of a clock that nobody sets. */
-  now: () => number;
+  now: MonotonicClock;
 };
 
 export type Listener = { port: number; close: () => Promise<void> };
@@ -131,14 +132,14 @@ export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
     // What has come of one connection is taken apart over many turns of the event loop.
     allowSynchronousEvents: false,
     maxPayload,
-    // Answered as far as the toll goes.
+    // Answered as far as the limit of frames goes.
     autoPong: false,
     handleProtocols: (offered) => ['mqtt', 'mqttv3.1'].find((name) => offered.has(name)) ?? false,
   });
   const entries = new WeakMap<IncomingMessage, Admitted>();
   server.on('connection', (socket, request) => {
     const entry = entries.get(request);
-    takeToll(
+    limitFrames(
       { webSocket: socket, socket: request.socket },
       {
         now: deps.now,
@@ -346,21 +347,21 @@ export function takeProxyHeader(
   socket.on('readable', onReadable).once('close', done);
 }
 
-export type TollOptions = {
+export type FrameLimitOptions = {
   /** ms, of a clock that nobody sets. */
-  now: () => number;
+  now: MonotonicClock;
   /** A message may have so many bytes before it has ended. */
   maxMessageBytes: number;
   /** Told once. */
   onExceeded: () => void;
 };
 
-type Toll = { perSecond: number; burst: number };
+type FrameLimit = { perSecond: number; burst: number };
 
 /** Frames with less than four bytes of payload, and pings. */
-const frames: Toll = { perSecond: 100, burst: 200 };
+const frames: FrameLimit = { perSecond: 100, burst: 200 };
 /** Bytes on the wire beyond the frames' due; a message that has not ended is among them. */
-const bytes: Toll = { perSecond: 1_000, burst: 65_536 };
+const bytes: FrameLimit = { perSecond: 1_000, burst: 65_536 };
 /** What a frame of four bytes takes on the wire, masked, for each of its bytes. */
 const wireBytesAByte = 2.5;
 const paidBytes = 4;
@@ -370,12 +371,12 @@ const paidBytes = 4;
  * empty frames and pings, so that none of its limits hold for them. Larger frames make good for smaller ones, as some
  * clients write a packet in several. Answers pings, which the socket is not to do by itself (`autoPong`).
  */
-export function takeToll(
+export function limitFrames(
   { webSocket, socket }: { webSocket: WebSocket; socket: Socket },
-  { now, maxMessageBytes, onExceeded }: TollOptions,
+  { now, maxMessageBytes, onExceeded }: FrameLimitOptions,
 ): void {
-  const mayFrame = createToll(frames, now);
-  const mayRead = createToll({ ...bytes, burst: bytes.burst + maxMessageBytes }, now);
+  const mayFrame = createFrameLimit(frames, now);
+  const mayRead = createFrameLimit({ ...bytes, burst: bytes.burst + maxMessageBytes }, now);
   let isOver = false;
   const expect = (isAllowed: boolean) => {
     if (isAllowed || isOver) return !isOver;
@@ -400,16 +401,16 @@ export function takeToll(
 }
 
 /** Takes what something costs; gives whether there was so much left. What is earned beyond is not kept. */
-export function createToll({ perSecond, burst }: Toll, now: () => number) {
+export function createFrameLimit({ perSecond, burst }: FrameLimit, now: MonotonicClock) {
   let owed = 0;
   let sinceMs = now();
   return (cost: number): boolean => {
     owed = Math.max(0, owed + cost);
     if (owed <= burst) return true;
     // The clock is read once a burst.
-    const nowMs = now();
-    owed = Math.max(0, owed - ((nowMs - sinceMs) * perSecond) / 1_000);
-    sinceMs = nowMs;
+    const monotonicMs = now();
+    owed = Math.max(0, owed - ((monotonicMs - sinceMs) * perSecond) / 1_000);
+    sinceMs = monotonicMs;
     return owed <= burst;
   };
 }

@@ -1,26 +1,27 @@
 import type { Client, PublishPacket } from 'aedes';
 import { findUpTopic, isBelow } from '../../src/contract/uplink.ts';
 import type { RateStore } from '../device/rates.ts';
-import { createUnknownMemberTurns, parseUplink } from '../device/uplink.ts';
+import { createUnknownMemberThrottle, parseUplink } from '../device/uplink.ts';
 import type { ConnectorLimits, ConnectorPorts, DevicePorts, Observer, Tuning } from '../ports.ts';
 import { type Connection, type Device, findConnection } from './connection.ts';
 import { readPublish } from './frames.ts';
-import { type Acknowledger, CountedUnacked, Unacked, type UnackedRoom } from './inflight.ts';
+import { type Acknowledger, CountedUnacked, Unacked, type UnackedBudget } from './inflight.ts';
 import { reason } from './v5.ts';
+import type { Clock, MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
 type PassOnDeps = {
   ports: Pick<ConnectorPorts, 'ingest'>;
   rateStore: RateStore;
   limits: Pick<ConnectorLimits, 'rejectionsPerMessage'>;
   observe: Pick<Observer, 'message'>;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 export function createPassOn({ ports, rateStore, limits, observe, now }: PassOnDeps): PassOn {
   const { rejectionsPerMessage: max } = limits;
-  const takeTurn = createUnknownMemberTurns(now);
+  const mayTellNow = createUnknownMemberThrottle(now);
   return function passOn(device, { topic, payload }, unacked, arrivedTs) {
-    const mayTell = () => takeTurn(device.identity.uuid);
+    const mayTell = () => mayTellNow(device.identity.uuid);
     const uplink = parseUplink(topic, device.upPrefix, payload, arrivedTs, max, mayTell);
     observe.message(uplink.content.kind);
     unacked.uplink = uplink;
@@ -32,15 +33,15 @@ export function createPassOn({ ports, rateStore, limits, observe, now }: PassOnD
 }
 
 export type PublishDeps = {
-  clock: () => number;
-  room: Pick<UnackedRoom, 'hold' | 'release'>;
+  clock: Clock;
+  budget: Pick<UnackedBudget, 'reserve' | 'release'>;
   acknowledger: Acknowledger;
-  holding: Pick<HeldMessages, 'take'>;
+  backpressure: Pick<AccountBackpressure, 'take'>;
   passOn: PassOn;
   tuning: Tuning;
-  now: () => number;
+  now: MonotonicClock;
   /** A device published where it may not. */
-  onForeignTopic: (device: Device, message: HeldMessage) => void;
+  onForeignTopic: (device: Device, message: ParkedMessage) => void;
 };
 
 /** Parsed, a payload takes about so many times its bytes; it is kept besides. */
@@ -50,7 +51,7 @@ export type Publisher = ReturnType<typeof createPublisher>;
 
 /** Takes what devices publish. */
 export function createPublisher(deps: PublishDeps) {
-  const { clock, room, acknowledger, holding, passOn, tuning, now, onForeignTopic } = deps;
+  const { clock, budget, acknowledger, backpressure, passOn, tuning, now, onForeignTopic } = deps;
 
   /** Takes the will of a connection that has ended, which is all that aedes publishes: nobody will send it again. */
   function acceptWill(
@@ -67,7 +68,7 @@ export function createPublisher(deps: PublishDeps) {
     const { topic } = packet;
     acknowledger.linger(connection);
     const payload = packet.payload as Buffer;
-    hold(device, connection, { topic, qos: 0, messageId: 0, payload }, now(), false);
+    track(device, connection, { topic, qos: 0, messageId: 0, payload }, now(), false);
     done();
   }
 
@@ -79,7 +80,7 @@ export function createPublisher(deps: PublishDeps) {
     while (at < chunk.length) {
       const frame = readPublish(chunk, at, device.upPrefix, connection.v5 !== null);
       if (!frame || findUpTopic(frame.topic, device.upPrefix) === null) break;
-      hold(device, connection, frame, connection.heardMs, false);
+      track(device, connection, frame, connection.heardMs, false);
       at = frame.end;
     }
     if (at === 0) return chunk;
@@ -87,7 +88,7 @@ export function createPublisher(deps: PublishDeps) {
   }
 
   /** Takes a message that was checked. */
-  function accept(connection: Connection, { topic, qos, messageId, payload }: HeldMessage): void {
+  function accept(connection: Connection, { topic, qos, messageId, payload }: ParkedMessage): void {
     const { device } = connection;
     if (!device || connection.ending !== null) return;
     const message = { topic, qos, messageId, payload };
@@ -98,7 +99,7 @@ export function createPublisher(deps: PublishDeps) {
     // Sent again before its PUBREL: it is stored, or about to be. [MQTT-4.3.3-2]
     const isRepeated = qos === 2 && !reserve(connection, messageId);
     if (connection.isBroken) return;
-    hold(device, connection, message, connection.heardMs, isRepeated);
+    track(device, connection, message, connection.heardMs, isRepeated);
   }
 
   /** False where the message is known already. Too many of them end the connection. */
@@ -116,17 +117,17 @@ export function createPublisher(deps: PublishDeps) {
    * Remembers whom to acknowledge, and passes the message on: to ingest, or to those that wait because of their account.
    * `sinceMs`: when it was read. `isRepeated`: it is stored, or about to be.
    */
-  function hold(
+  function track(
     device: Device,
     connection: Connection,
-    message: HeldMessage,
+    message: ParkedMessage,
     sinceMs: number,
     isRepeated: boolean,
   ): void {
     const { qos, messageId, payload } = message;
     const bytes = payload.length * parsedFactor + tuning.messageOverheadBytes;
     const Kind = connection.v5 && qos > 0 ? CountedUnacked : Unacked;
-    const unacked = new Kind(acknowledger, room, connection, {
+    const unacked = new Kind(acknowledger, budget, connection, {
       qos,
       messageId,
       bytes,
@@ -136,47 +137,48 @@ export function createPublisher(deps: PublishDeps) {
     if (connection.unacked.length === 0) connection.unacked = [unacked];
     else connection.unacked.push(unacked);
     if (isRepeated) unacked.stored();
-    else if (!holding.take(device, message, unacked)) passOn(device, message, unacked, clock());
+    else if (!backpressure.take(device, message, unacked))
+      passOn(device, message, unacked, clock());
   }
 
   return { acceptWill, acceptLeading, accept };
 }
 
 /** A message as it arrived, before anything is made of it. */
-export type HeldMessage = { topic: string; qos: number; messageId: number; payload: Buffer };
+export type ParkedMessage = { topic: string; qos: number; messageId: number; payload: Buffer };
 
 /** Parses a message and gives it to ingest. `arrivedTs`: ms since the epoch. */
 export type PassOn = (
   device: Device,
-  message: HeldMessage,
+  message: ParkedMessage,
   unacked: Unacked,
-  arrivedTs: number,
+  arrivedTs: WallMs,
 ) => void;
 
-export type HoldingOptions = {
-  holds: DevicePorts['holds'];
-  tuning: Pick<Tuning, 'maxHeldBytes' | 'maxHeldTotalBytes'>;
-  clock: () => number;
-  now: () => number;
+export type AccountBackpressureOptions = {
+  throttle: DevicePorts['throttle'];
+  tuning: Pick<Tuning, 'maxParkedBytes' | 'maxParkedTotalBytes'>;
+  clock: Clock;
+  now: MonotonicClock;
   /** A message's bytes are not under way while it waits, and are again. */
-  room: Pick<UnackedRoom, 'setAside' | 'bringBack'>;
+  budget: Pick<UnackedBudget, 'setAside' | 'bringBack'>;
   /** The message goes on its way. */
   passOn: PassOn;
 };
 
-type Held = { device: Device; message: HeldMessage; unacked: Unacked; arrivedTs: number };
+type Parked = { device: Device; message: ParkedMessage; unacked: Unacked; arrivedTs: WallMs };
 
 /** An account whose devices have to wait. */
 type Waiting = {
   /** By device, each in the order of arrival. */
-  devices: Map<number, Held[]>;
+  devices: Map<number, Parked[]>;
   bytes: number;
   /** Connections that are not read, as too much of the account waits. */
   unread: Set<Connection>;
   timer: NodeJS.Timeout | null;
 };
 
-export type HeldMessages = ReturnType<typeof createHeldMessages>;
+export type AccountBackpressure = ReturnType<typeof createAccountBackpressure>;
 
 /** So many messages go on at once, then it is asked again whether more may. */
 const atOnce = 100;
@@ -193,16 +195,16 @@ export const withdrawnError = (): Error =>
  * nor acknowledged, so that it soon sends no more. Only when too much of the account waits its
  * connections are not read either. The order of a device's messages stays.
  */
-export function createHeldMessages(options: HoldingOptions) {
-  const { holds, tuning, clock, now, room, passOn } = options;
+export function createAccountBackpressure(options: AccountBackpressureOptions) {
+  const { throttle, tuning, clock, now, budget, passOn } = options;
   const accounts = new Map<number, Waiting>();
   let totalBytes = 0;
 
   const hasRoom = ({ bytes }: Waiting) =>
-    bytes < tuning.maxHeldBytes && totalBytes < tuning.maxHeldTotalBytes;
+    bytes < tuning.maxParkedBytes && totalBytes < tuning.maxParkedTotalBytes;
 
   function begin(accountId: number): Waiting | null {
-    const waitMs = holds?.waitMs(accountId) ?? 0;
+    const waitMs = throttle?.waitMs(accountId) ?? 0;
     if (waitMs === 0) return null;
     const waiting: Waiting = { devices: new Map(), bytes: 0, unread: new Set(), timer: null };
     accounts.set(accountId, waiting);
@@ -216,7 +218,7 @@ export function createHeldMessages(options: HoldingOptions) {
   }
 
   function goOn(accountId: number, waiting: Waiting): void {
-    const waitMs = holds?.waitMs(accountId) ?? 0;
+    const waitMs = throttle?.waitMs(accountId) ?? 0;
     for (let n = 0; waitMs === 0 && n < atOnce && waiting.devices.size > 0; n += 1)
       releaseOne(waiting);
     if (waitMs > 0 || waiting.devices.size > 0) wait(accountId, waiting, waitMs || pauseMs);
@@ -247,15 +249,15 @@ export function createHeldMessages(options: HoldingOptions) {
     passOn(held.device, held.message, held.unacked, held.arrivedTs);
   }
 
-  function forget(waiting: Waiting, { device, unacked }: Held): void {
+  function forget(waiting: Waiting, { device, unacked }: Parked): void {
     waiting.bytes -= unacked.bytes;
     totalBytes -= unacked.bytes;
-    room.bringBack(device, unacked.bytes);
+    budget.bringBack(device, unacked.bytes);
   }
 
   return {
     /** Takes the message where its account has to wait; false: it may go on. */
-    take(device: Device, message: HeldMessage, unacked: Unacked): boolean {
+    take(device: Device, message: ParkedMessage, unacked: Unacked): boolean {
       const { accountId, deviceId } = device.identity;
       const waiting = accounts.get(accountId) ?? begin(accountId);
       if (!waiting) return false;
@@ -268,8 +270,8 @@ export function createHeldMessages(options: HoldingOptions) {
       unacked.sinceMs = Infinity;
       waiting.bytes += unacked.bytes;
       totalBytes += unacked.bytes;
-      room.setAside(device, unacked.bytes);
-      holds?.waits(device.identity, message.topic);
+      budget.setAside(device, unacked.bytes);
+      throttle?.waits(device.identity, message.topic);
       return true;
     },
 

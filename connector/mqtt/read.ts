@@ -1,8 +1,8 @@
 import process from 'node:process';
-import { LoopTurns } from '../../src/lib/event-loop.ts';
+import { LoopScheduler } from '../../src/lib/event-loop.ts';
 import type { Asker } from '../../src/lib/fair-queue.ts';
 import { type DeviceRates, lookMs, type RateStore } from '../device/rates.ts';
-import { createLargeRoom } from '../device/uplink.ts';
+import { createLargeMessageBudget } from '../device/uplink.ts';
 import {
   type ConnectorLimits,
   type DevicePorts,
@@ -12,8 +12,8 @@ import {
 import { checkConnect, protocolOf, unspeakable } from './connect-packet.ts';
 import type { AccountConnections, Connection, Device, LargePacket } from './connection.ts';
 import { maxFilterBytes, PacketBuffer, readWholePublish } from './frames.ts';
-import type { UnackedRoom } from './inflight.ts';
-import type { HeldMessages, Publisher } from './publish.ts';
+import type { UnackedBudget } from './inflight.ts';
+import type { AccountBackpressure, Publisher } from './publish.ts';
 import { gateReads, type Read, wakeReader } from './read-gate.ts';
 import {
   checkAck,
@@ -26,18 +26,19 @@ import {
   reason,
   refused,
 } from './v5.ts';
+import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 export type ReaderOptions = {
   presence: DevicePorts['presence'];
   limits: ConnectorLimits;
   tuning: Tuning;
   rateStore: RateStore;
-  now: () => number;
+  now: MonotonicClock;
   /** Whether a connection may be read: memory, rates, and what its account may bring. */
-  room: UnackedRoom;
+  budget: UnackedBudget;
   large: LargePackets;
   rateGate: RateGate;
-  holding: Pick<HeldMessages, 'canReadOrWait'>;
+  backpressure: Pick<AccountBackpressure, 'canReadOrWait'>;
   /** Takes whole packets. */
   intake: Intake;
   /** Told when it is read, also where nothing has come. */
@@ -75,7 +76,7 @@ export type Reader = {
  * the connection, its device, its account or all of them together have too much under way.
  */
 export function createReader(options: ReaderOptions): Reader {
-  const { presence, limits, tuning, rateStore, now, room, rateGate, holding } = options;
+  const { presence, limits, tuning, rateStore, now, budget, rateGate, backpressure } = options;
   const { large, intake, wasRead } = options;
   /** Connections with a packet that has begun and not ended, the one that began first in front. */
   const midway = new Set<Connection>();
@@ -84,7 +85,7 @@ export function createReader(options: ReaderOptions): Reader {
   const paused = new Set<Connection>();
   let isStopped = false;
   let isPaused = false;
-  const turns = new LoopTurns({ perTurn: readPerTurn, mostMs: readMs });
+  const turns = new LoopScheduler({ perTurn: readPerTurn, mostMs: readMs });
 
   function canReadOrWait(connection: Connection): boolean {
     // What it is told why it ends may still be on its way.
@@ -102,10 +103,10 @@ export function createReader(options: ReaderOptions): Reader {
     if (connection.blockedSinceMs !== null) return false;
     if (connection.unacked.length >= tuning.maxUnackedMessages) return false;
     if (connection.unackedBytes >= tuning.maxUnackedBytes) return false;
-    if (connection.large?.place.isIn === false || !room.isFor(connection)) return false;
+    if (connection.large?.place.isIn === false || !budget.isFor(connection)) return false;
     const { device } = connection;
     if (!device) return true;
-    return holding.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
+    return backpressure.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
   }
 
   /** Whether this turn of the loop reads it. If not, a later one does: accounts, and strangers' addresses, take turns. */
@@ -237,7 +238,7 @@ export function createReader(options: ReaderOptions): Reader {
       paused.delete(connection);
       forgetBegun(connection);
       large.forget(connection);
-      room.forget(connection);
+      budget.forget(connection);
       rateGate.forget(connection);
     },
 
@@ -259,7 +260,7 @@ function askerOf({ device, entry, id }: Connection): Asker {
 export type LargePacketsOptions = {
   limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>;
   tuning: Pick<Tuning, 'maxLargeBytes' | 'largeTimeoutMs'>;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 export type LargePackets = {
@@ -279,11 +280,11 @@ export type LargePackets = {
  * before its body is read, and has to be whole in time.
  */
 export function createLargePackets({ limits, tuning, now }: LargePacketsOptions): LargePackets {
-  const room = createLargeRoom(tuning.maxLargeBytes);
+  const budget = createLargeMessageBudget(tuning.maxLargeBytes);
   const areTaken = mostMeasurementBytes(limits) > limits.maxPacketBytes;
 
   function begin(connection: Connection, accountId: number): void {
-    const place = room.enter(accountId, connection.scanner.wholeBytes, () => {
+    const place = budget.enter(accountId, connection.scanner.wholeBytes, () => {
       packet.sinceMs = now();
       connection.resume();
     });
@@ -307,7 +308,7 @@ export function createLargePackets({ limits, tuning, now }: LargePacketsOptions)
     },
 
     forget,
-    bytes: room.bytes,
+    bytes: budget.bytes,
   };
 }
 
@@ -315,12 +316,12 @@ export function createLargePackets({ limits, tuning, now }: LargePacketsOptions)
 export const isTooSlow = (
   { large }: Pick<Connection, 'large'>,
   { largeTimeoutMs }: Pick<Tuning, 'largeTimeoutMs'>,
-  nowMs: number,
-): boolean => large !== null && nowMs - large.sinceMs > largeTimeoutMs;
+  monotonicMs: MonotonicMs,
+): boolean => large !== null && monotonicMs - large.sinceMs > largeTimeoutMs;
 
 export type RateGateOptions = {
   rateStore: RateStore;
-  now: () => number;
+  now: MonotonicClock;
 };
 
 export type RateGate = ReturnType<typeof createRateGate>;

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import type { EventEmitter } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
-import type { ByteRoom } from '../../src/lib/byte-room.ts';
-import { inTurns, nextTurn } from '../../src/lib/event-loop.ts';
+import type { MemoryBudget } from '../../src/lib/memory-budget.ts';
+import { forEachYielding, yieldToEventLoop } from '../../src/lib/event-loop.ts';
 import { waitUntil } from '../../src/lib/wait.ts';
-import { createDownlinkRoom } from '../device/downlinks.ts';
+import { createDownlinkBudget } from '../device/downlinks.ts';
 import { createRateStore, type RateStore, type SharedRates } from '../device/rates.ts';
 import { createForeignTopicLog, createRefusedLoginLog } from '../device/refused-logins.ts';
 import {
@@ -24,8 +24,8 @@ import type { Connection } from './connection.ts';
 import {
   type Acknowledger,
   createAcknowledger,
-  createUnackedRoom,
-  type UnackedRoom,
+  createUnackedBudget,
+  type UnackedBudget,
 } from './inflight.ts';
 import { createConnections, startTimeouts } from './lifecycle.ts';
 import {
@@ -37,10 +37,10 @@ import {
   listenTls,
 } from './listeners.ts';
 import {
-  createHeldMessages,
+  createAccountBackpressure,
   createPassOn,
   createPublisher,
-  type HeldMessages,
+  type AccountBackpressure,
   type Publisher,
 } from './publish.ts';
 import {
@@ -102,7 +102,8 @@ export async function startConnector(
 ): Promise<Connector> {
   const { limits, log, now } = options;
   const parts = createParts(options, ports);
-  const { tuning, observe, registry, reader, room, holding, acknowledger, authenticator } = parts;
+  const { tuning, observe, registry, reader, budget, backpressure, acknowledger, authenticator } =
+    parts;
   const engine = await startAedes(parts, options);
   const runId = randomUUID().slice(0, 8);
   const connections = createConnections({ ...parts, engine, runId, now });
@@ -135,8 +136,8 @@ export async function startConnector(
   async function close({ drainMs }: { drainMs: number }): Promise<void> {
     await Promise.all(listeners.map((listener) => listener.close()));
     admission.close();
-    await drain({ registry, reader, room, acknowledger }, drainMs);
-    holding.stop();
+    await drain({ registry, reader, budget, acknowledger }, drainMs);
+    backpressure.stop();
     endBusEvents();
     endTimeouts();
     await new Promise<void>((resolve) => engine.close(resolve));
@@ -208,13 +209,13 @@ async function listen(
 }
 
 const snapshotOf = (
-  { registry, room, reader }: Parts,
+  { registry, budget, reader }: Parts,
   admission: Admission,
 ): ConnectorSnapshot => ({
   connections: registry.connections.size,
   devices: registry.countDevices(),
   waiting: admission.countWaiting(),
-  unackedBytes: room.bytes(),
+  unackedBytes: budget.bytes(),
   midwayBytes: reader.midwayBytes(),
 });
 
@@ -223,15 +224,15 @@ export type Parts = {
   tuning: Tuning;
   observe: Observer;
   registry: Registry;
-  room: UnackedRoom;
-  holding: HeldMessages;
+  budget: UnackedBudget;
+  backpressure: AccountBackpressure;
   acknowledger: Acknowledger;
   publisher: Publisher;
   reader: Reader;
   authenticator: Authenticator;
   subscriber: Subscriber;
   /** Of what is on its way to devices. */
-  downlinkRoom: ByteRoom;
+  downlinkBudget: MemoryBudget;
 };
 
 type Common = {
@@ -285,20 +286,20 @@ function createUplinkParts({
   rateStore,
 }: Omit<Common, 'registry'> & { rateStore: RateStore }): Pick<
   Parts,
-  'room' | 'holding' | 'acknowledger' | 'publisher' | 'reader'
+  'budget' | 'backpressure' | 'acknowledger' | 'publisher' | 'reader'
 > {
   const { limits, log, now } = options;
-  const { clock, holds, presence } = ports;
-  const room = createUnackedRoom(tuning.maxUnackedTotalBytes);
+  const { clock, throttle, presence } = ports;
+  const budget = createUnackedBudget(tuning.maxUnackedTotalBytes);
   const passOn = createPassOn({ ports, rateStore, limits, observe, now });
-  const holding = createHeldMessages({ holds, tuning, clock, now, room, passOn });
-  const acknowledger = createAcknowledger({ ports, holding, observe, log, now });
+  const backpressure = createAccountBackpressure({ throttle, tuning, clock, now, budget, passOn });
+  const acknowledger = createAcknowledger({ ports, backpressure, observe, log, now });
   const logForeignTopic = createForeignTopicLog(log, now);
   const publisher = createPublisher({
     clock,
-    room,
+    budget,
     acknowledger,
-    holding,
+    backpressure,
     passOn,
     tuning,
     now,
@@ -313,14 +314,14 @@ function createUplinkParts({
     tuning,
     rateStore,
     now,
-    room,
+    budget,
     large: createLargePackets({ limits, tuning, now }),
     rateGate: createRateGate({ rateStore, now }),
-    holding,
+    backpressure,
     intake: createIntake({ limits, publisher, rateStore }),
     wasRead: acknowledger.wasRead,
   });
-  return { room, holding, acknowledger, publisher, reader };
+  return { budget, backpressure, acknowledger, publisher, reader };
 }
 
 /** What lets devices in, and sends them what is for them. */
@@ -329,7 +330,7 @@ function createSessionParts({
   ports,
   tuning,
   registry,
-}: Common): Pick<Parts, 'authenticator' | 'subscriber' | 'downlinkRoom'> {
+}: Common): Pick<Parts, 'authenticator' | 'subscriber' | 'downlinkBudget'> {
   const logRefused = createRefusedLoginLog(log, now, 'mqtt');
   const { maxUnackedMessages } = tuning;
   const authenticator = createAuthenticator({
@@ -340,19 +341,19 @@ function createSessionParts({
     log,
     logRefused,
   });
-  const downlinkRoom = createDownlinkRoom(tuning.maxDownlinkBytes);
+  const downlinkBudget = createDownlinkBudget(tuning.maxDownlinkBytes);
   const downlinkDeps = {
     ports,
     log,
     maxQueued: tuning.maxQueuedDownlinks,
-    room: downlinkRoom,
+    budget: downlinkBudget,
   };
   const subscriber = createSubscriber(limits, downlinkDeps, {
     now,
     clock: ports.clock,
     onTooLarge: ({ identity }, packet) => tellOfTooLarge(ports, registry, identity, packet),
   });
-  return { authenticator, subscriber, downlinkRoom };
+  return { authenticator, subscriber, downlinkBudget };
 }
 
 export type BusEventDeps = {
@@ -406,7 +407,7 @@ export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () =
       if (connection.device?.identity.accountId !== accountId) continue;
       connection.close('access-ended');
       closed += 1;
-      if (closed % closedInTurn === 0) await nextTurn();
+      if (closed % closedInTurn === 0) await yieldToEventLoop();
     }
   }
 
@@ -431,7 +432,7 @@ export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () =
     ),
     bus.subscribe('resync', () => {
       suspect(registry.connections);
-      void inTurns(registry.connections, ({ downlinks }) => {
+      void forEachYielding(registry.connections, ({ downlinks }) => {
         downlinks?.due('profile');
         downlinks?.due('configuration');
         downlinks?.due('display');
@@ -468,7 +469,7 @@ const longestFlushMs = 1_000;
 type DrainDeps = {
   registry: Registry;
   reader: Reader;
-  room: UnackedRoom;
+  budget: UnackedBudget;
   acknowledger: Acknowledger;
 };
 
@@ -477,13 +478,16 @@ type DrainDeps = {
  * `drainMs`. What was not stored in time is not acknowledged: what need not be stored twice is left to the store, which
  * stops later. The service goes away, not the devices: no will is published.
  */
-export async function drain({ registry, reader, room, acknowledger }: DrainDeps, drainMs: number) {
+export async function drain(
+  { registry, reader, budget, acknowledger }: DrainDeps,
+  drainMs: number,
+) {
   const flushMs = Math.min(longestFlushMs, drainMs / 2);
   reader.stop();
   acknowledger.readsEnd(registry.connections);
-  await waitUntil(() => room.bytes() === 0, drainMs - flushMs);
+  await waitUntil(() => budget.bytes() === 0, drainMs - flushMs);
   acknowledger.readsEnd(registry.connections);
-  await inTurns(registry.connections, (connection) => {
+  await forEachYielding(registry.connections, (connection) => {
     // Says good-bye.
     if (connection.v5) connection.close('shutdown');
     connection.ending ??= 'shutdown';
@@ -491,5 +495,5 @@ export async function drain({ registry, reader, room, acknowledger }: DrainDeps,
     connection.socket.end(() => connection.socket.destroy());
   });
   await waitUntil(() => registry.connections.size === 0, flushMs);
-  await inTurns(registry.connections, (connection) => connection.close('shutdown'));
+  await forEachYielding(registry.connections, (connection) => connection.close('shutdown'));
 }

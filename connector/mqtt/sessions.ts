@@ -9,7 +9,8 @@ import { Bucket, type Rate, type RateStore } from '../device/rates.ts';
 import { excerptOf, maxTopicLength } from '../device/uplink.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import type { AccountConnections, Connection, Device } from './connection.ts';
-import type { HeldMessage } from './publish.ts';
+import type { ParkedMessage } from './publish.ts';
+import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type Registry = ReturnType<typeof createRegistry>;
 
@@ -19,12 +20,12 @@ export type RegistryOptions = {
   connectRate: Rate;
   maxConnectionsPerDevice: number;
   ports: Pick<ConnectorPorts, 'presence'>;
-  now: () => number;
+  now: MonotonicClock;
   /** Sessions of a device were taken over twice within a minute. */
   onTakeovers: (identity: DeviceIdentity) => void;
 };
 
-const excessToldEveryMs = 60_000;
+const noticeEveryMs = 60_000;
 const takeoversWithinMs = 60_000;
 
 /** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
@@ -39,7 +40,7 @@ export function createRegistry(options: RegistryOptions) {
   function deviceOf(identity: DeviceIdentity): Device {
     const known = devices.get(identity.uuid);
     if (known && known.identity.deviceId === identity.deviceId) return known;
-    const nowMs = now();
+    const monotonicMs = now();
     const account = accountOf(identity.accountId);
     account.devices += 1;
     if (known) leave(known);
@@ -51,8 +52,8 @@ export function createRegistry(options: RegistryOptions) {
       largeTopic: `${upPrefix(identity.uuid)}measurements`,
       connections: [],
       rates: rateStore.enter(identity),
-      connects: new Bucket(connectRate, nowMs),
-      excessToldMs: -Infinity,
+      connects: new Bucket(connectRate, monotonicMs),
+      noticedMs: -Infinity,
       takenOverMs: -Infinity,
       toldMs: -Infinity,
       timer: null,
@@ -69,7 +70,7 @@ export function createRegistry(options: RegistryOptions) {
       devices: 0,
       connections: 0,
       bytes: 0,
-      heldBytes: 0,
+      parkedBytes: 0,
       waiting: new Set(),
       paused: new Set(),
       timer: null,
@@ -87,9 +88,9 @@ export function createRegistry(options: RegistryOptions) {
     for (const other of device.connections) {
       if (other.clientId !== clientId || other.id === id || other.ending !== null) continue;
       other.close('replaced');
-      const nowMs = now();
-      const isAgain = nowMs - device.takenOverMs < takeoversWithinMs;
-      device.takenOverMs = nowMs;
+      const monotonicMs = now();
+      const isAgain = monotonicMs - device.takenOverMs < takeoversWithinMs;
+      device.takenOverMs = monotonicMs;
       if (isAgain) options.onTakeovers(device.identity);
     }
   }
@@ -101,8 +102,14 @@ export function createRegistry(options: RegistryOptions) {
   }
 
   /** What ended connections left behind counts as their account's until it is stored or given up. */
-  function forgetUnused({ id, devices, connections, bytes, heldBytes }: AccountConnections): void {
-    if (devices + connections + bytes + heldBytes === 0) accounts.delete(id);
+  function forgetUnused({
+    id,
+    devices,
+    connections,
+    bytes,
+    parkedBytes,
+  }: AccountConnections): void {
+    if (devices + connections + bytes + parkedBytes === 0) accounts.delete(id);
   }
 
   return {
@@ -112,9 +119,9 @@ export function createRegistry(options: RegistryOptions) {
     /** Whether the device may connect once more now; counts it where it may. */
     takeConnect(identity: DeviceIdentity): boolean {
       const { connects } = deviceOf(identity);
-      const nowMs = now();
-      if (connects.waitMs(connectRate, nowMs) > 0) return false;
-      connects.take(1, connectRate, nowMs);
+      const monotonicMs = now();
+      if (connects.waitMs(connectRate, monotonicMs) > 0) return false;
+      connects.take(1, connectRate, monotonicMs);
       return true;
     },
 
@@ -127,11 +134,11 @@ export function createRegistry(options: RegistryOptions) {
     },
 
     /** Whether it is time to say again why the device is not let in. */
-    mayTellOfExcess(identity: DeviceIdentity): boolean {
+    mayNotice(identity: DeviceIdentity): boolean {
       const device = deviceOf(identity);
-      const nowMs = now();
-      if (nowMs - device.excessToldMs < excessToldEveryMs) return false;
-      device.excessToldMs = nowMs;
+      const monotonicMs = now();
+      if (monotonicMs - device.noticedMs < noticeEveryMs) return false;
+      device.noticedMs = monotonicMs;
       return true;
     },
 
@@ -172,13 +179,13 @@ export function createRegistry(options: RegistryOptions) {
 
     /** Forgets devices that are gone and could send at full rate again, and accounts of which nothing is left. */
     forgetIdle(): void {
-      const nowMs = now();
+      const monotonicMs = now();
       for (const [uuid, device] of devices) {
         if (device.connections.length > 0) continue;
         const isIdle =
-          device.connects.isFull(connectRate, nowMs) &&
-          nowMs - device.excessToldMs >= excessToldEveryMs &&
-          nowMs - device.takenOverMs >= takeoversWithinMs &&
+          device.connects.isFull(connectRate, monotonicMs) &&
+          monotonicMs - device.noticedMs >= noticeEveryMs &&
+          monotonicMs - device.takenOverMs >= takeoversWithinMs &&
           rateStore.isFull(device.rates);
         if (!isIdle) continue;
         devices.delete(uuid);
@@ -193,38 +200,35 @@ export function createRegistry(options: RegistryOptions) {
   };
 }
 
-type Excess = 'too-many-connects' | 'too-many-connections';
+type LimitNotice = 'too-many-connects' | 'too-many-connections';
 
-const messages: Record<Excess, string> = {
-  'too-many-connects':
-    'The device reconnects too often: further connections are refused for a moment.',
+const messages: Record<LimitNotice, string> = {
+  'too-many-connects': 'The device reconnects too often: further connections are refused for a moment.',
   'too-many-connections':
     "The account's quota connections is used up: this connection was refused. Reported once a minute.",
 };
 
 /** Keeps, once a minute, a rejection that says why a device that may connect is not let in. */
-export function tellOfExcess(
+export function noticeLimit(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
-  registry: Pick<Registry, 'mayTellOfExcess'>,
+  registry: Pick<Registry, 'mayNotice'>,
   identity: DeviceIdentity,
-  reason: Excess,
+  reason: LimitNotice,
 ): void {
-  if (registry.mayTellOfExcess(identity))
+  if (registry.mayNotice(identity))
     tell(ports, identity, 'CONNECT', { reason, message: messages[reason] });
 }
 
 /** Keeps, once a minute, a rejection that says why a message was not sent to a device. */
 export function tellOfTooLarge(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
-  registry: Pick<Registry, 'mayTellOfExcess'>,
+  registry: Pick<Registry, 'mayNotice'>,
   identity: DeviceIdentity,
   packet: { topic: string; bytes: number; mostBytes: number },
 ): void {
   const { topic, bytes, mostBytes } = packet;
-  const message =
-    `A message of ${bytes} bytes was not sent: the device accepts packets of at most ` +
-    `${mostBytes} bytes (MQTT 5, Maximum Packet Size).`;
-  if (registry.mayTellOfExcess(identity))
+  const message = `A message of ${bytes} bytes was not sent: the device accepts packets of at most ${mostBytes} bytes (MQTT 5, Maximum Packet Size).`;
+  if (registry.mayNotice(identity))
     tell(ports, identity, topic, { reason: 'packet-too-large', message });
 }
 
@@ -234,26 +238,25 @@ export function tellOfTooLarge(
  */
 export function tellOfTakeovers(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
-  registry: Pick<Registry, 'mayTellOfExcess'>,
+  registry: Pick<Registry, 'mayNotice'>,
   identity: DeviceIdentity,
 ): void {
   const message =
-    "The device's session was taken over twice within a minute: its link drops often, or two " +
-    'clients use the same client identifier.';
-  if (registry.mayTellOfExcess(identity))
+    "The device's session was taken over twice within a minute: its link drops often, or two clients use the same client identifier.";
+  if (registry.mayNotice(identity))
     tell(ports, identity, 'CONNECT', { reason: 'session-taken-over', message });
 }
 
 /** Keeps, once a minute, a rejection that says why the connection was closed of a device that sends no PUBACK. */
 export function tellOfUnacknowledged(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
-  registry: Pick<Registry, 'mayTellOfExcess'>,
+  registry: Pick<Registry, 'mayNotice'>,
   identity: DeviceIdentity,
   topic: string,
 ): void {
   const message =
     'The device did not acknowledge this message (PUBACK) in time: its connection was closed.';
-  if (registry.mayTellOfExcess(identity))
+  if (registry.mayNotice(identity))
     tell(ports, identity, topic, { reason: 'message-not-acknowledged', message });
 }
 
@@ -264,7 +267,7 @@ export function tellOfUnacknowledged(
 export function tellOfForeignTopic(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
   { identity, upPrefix }: Device,
-  { topic, payload }: HeldMessage,
+  { topic, payload }: ParkedMessage,
 ): void {
   const message = `A device may publish only below ${upPrefix}: its connection was closed.`;
   tell(

@@ -17,6 +17,7 @@ import {
 import { maxFilterLength } from './frames.ts';
 import { write } from './inflight.ts';
 import { publish as v5Publish, publishBytes } from './v5.ts';
+import type { Clock, MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
 /** A filter and what it was granted: a QoS, or 128. */
 type Granted = { topic: string; qos: number };
@@ -75,9 +76,9 @@ export function createSubscriber(
 
 export type DeliverDeps = {
   /** Forward only, ms. */
-  now: () => number;
+  now: MonotonicClock;
   /** Ms since the epoch. */
-  clock: () => number;
+  clock: Clock;
   /** It is larger than the device takes, and is not sent. */
   onTooLarge: (device: Device, packet: { topic: string; bytes: number; mostBytes: number }) => void;
 };
@@ -203,11 +204,11 @@ export function giveUpSent(connection: Connection): void {
 const displayLifeMs = 86_400_000;
 
 /**
- * For how many seconds a message is still of use at `nowMs`, since the epoch; null: there is no limit. What is
+ * For how many seconds a message is still of use at `nowTs`, since the epoch; null: there is no limit. What is
  * left goes with the message, so that a broker or gateway behind the device counts on. [MQTT-3.3.2-6]
  */
-export function expirySecondsOf({ topic, body }: Encoded, nowMs: number): number | null {
+export function expirySecondsOf({ topic, body }: Encoded, nowTs: WallMs): number | null {
   if (topic !== 'display') return null;
   const { ts } = JSON.parse(body.toString()) as { ts?: unknown };
-  return typeof ts === 'number' ? Math.ceil((ts + displayLifeMs - nowMs) / 1_000) : null;
+  return typeof ts === 'number' ? Math.ceil((ts + displayLifeMs - nowTs) / 1_000) : null;
 }

@@ -18,7 +18,7 @@ import {
   turnOfAccount,
 } from './login-limits.ts';
 import { isResetToken, linkLifetimeMs, readEmailToken } from './mailer.ts';
-import type { FairQueue, Passwords } from './passwords.ts';
+import type { RunFairly, Passwords } from './passwords.ts';
 import {
   type AccountRow,
   dropEmailChange,
@@ -40,6 +40,7 @@ import {
   updatePassword,
 } from './queries.ts';
 import type { AccountLogin, NewCredentials } from './schema.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type RegisterAccountDeps = { db: Database; passwords: Passwords };
 
@@ -107,9 +108,9 @@ function tooManyAddresses(): DomainError {
 export async function findLinkedChange(
   { db, linkKeys }: Pick<AccountsDeps, 'db' | 'linkKeys'>,
   token: string,
-  nowMs: number,
+  nowTs: WallMs,
 ): Promise<EmailChangeRow | null> {
-  const uuid = readEmailToken(linkKeys, token, nowMs);
+  const uuid = readEmailToken(linkKeys, token, nowTs);
   return uuid === null ? null : findEmailChange(db, { uuid });
 }
 
@@ -118,7 +119,7 @@ export async function findLinkedChange(
  * link is not valid, or another account has the address by now.
  */
 export async function confirmEmailChange(
-  deps: Pick<AccountsDeps, 'db' | 'linkKeys' | 'inTurn' | 'revokeSessions'>,
+  deps: Pick<AccountsDeps, 'db' | 'linkKeys' | 'runFairly' | 'revokeSessions'>,
   token: string,
   by: DoneBy,
 ): Promise<string | null> {
@@ -141,7 +142,7 @@ export async function confirmEmailChange(
       return email;
     });
   const turn = turnOfAccount(accountId, by.actor.address);
-  return deps.inTurn(turn, confirm).catch((error: unknown) => {
+  return deps.runFairly(turn, confirm).catch((error: unknown) => {
     // Somebody registered with it at this moment.
     if (kindOf(error) === 'unique') return null;
     throw error;
@@ -150,7 +151,7 @@ export async function confirmEmailChange(
 
 type LinkDeps = Pick<AccountsDeps, 'linkKeys' | 'hasMail'> & { db: Database };
 type ResetDeps = LinkDeps &
-  Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'inTurn' | 'revokeSessions'>;
+  Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'runFairly' | 'revokeSessions'>;
 
 /** Throws `unavailable` where no mail can be sent. */
 export function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
@@ -183,9 +184,9 @@ export async function askForReset(
 export async function findResetOwner(
   { db, linkKeys }: Pick<LinkDeps, 'db' | 'linkKeys'>,
   token: string,
-  nowMs: number,
+  nowTs: WallMs,
 ): Promise<AccountRow | null> {
-  const claim = readLinkClaim(token, nowMs, linkLifetimeMs);
+  const claim = readLinkClaim(token, nowTs, linkLifetimeMs);
   const account = claim && (await findAccount(db, { uuid: claim.uuid }));
   return account && isUsable(account, linkKeys, token) ? account : null;
 }
@@ -205,7 +206,7 @@ export async function resetPassword(
   if (!owner) return false;
   const { accountId, email } = owner;
   const newHash = await deps.passwords.hash(password, turnOf(email, address));
-  const isSet = await deps.inTurn(turnOfAccount(accountId, address), () =>
+  const isSet = await deps.runFairly(turnOfAccount(accountId, address), () =>
     deps.db.transaction(async (tx) => {
       await lockAccount(tx, accountId);
       // As it is now: another link may have been used while this password was hashed.
@@ -238,7 +239,7 @@ function isUsable(account: AccountRow, linkKeys: readonly Buffer[], token: strin
 export type DeleteAccountDeps = {
   db: Database;
   /** A few at a time, in turns: the work inside the transaction may need a second connection. */
-  inTurn: FairQueue;
+  runFairly: RunFairly;
   revokeSessions: (accountId: number) => Promise<void>;
   /** Deletes what of the account names people, as far as one transaction may. */
   forgetPersons: (tx: Sql, accountId: number) => Promise<void>;
@@ -258,7 +259,7 @@ export async function deleteAccount(
   turn: Asker,
 ): Promise<void> {
   // All of it again where it had to give way: ingest may wait for rows that were deleted here.
-  await deps.inTurn(turn, () =>
+  await deps.runFairly(turn, () =>
     giveWay((waitMs) =>
       deps.db.transaction(async (tx) => {
         await lockAccount(tx, accountId);
@@ -308,7 +309,7 @@ export type ChangePasswordDeps = {
   passwords: Passwords;
   throttle: LoginThrottle;
   /** A few at a time: the work inside the transaction may need a second connection. */
-  inTurn: FairQueue;
+  runFairly: RunFairly;
   revokeSessions: (accountId: number) => Promise<void>;
   refusals: Pick<RefusalLog, 'note'>;
 };
@@ -344,11 +345,15 @@ export async function changePassword(
 
 /** False when the password was changed by somebody else meanwhile. */
 export async function setPassword(
-  { db, inTurn, revokeSessions }: Omit<ChangePasswordDeps, 'passwords' | 'throttle' | 'refusals'>,
+  {
+    db,
+    runFairly,
+    revokeSessions,
+  }: Omit<ChangePasswordDeps, 'passwords' | 'throttle' | 'refusals'>,
   change: { accountId: number; oldHash: string; newHash: string },
   by: DoneBy,
 ): Promise<boolean> {
-  return inTurn(turnOfAccount(change.accountId, by.actor.address), () =>
+  return runFairly(turnOfAccount(change.accountId, by.actor.address), () =>
     db.transaction(async (tx) => {
       await lockAccount(tx, change.accountId);
       if (!(await updatePassword(tx, change))) return false;
@@ -383,7 +388,7 @@ export type AccountsOptions = {
   forgetPersons: DeleteAccountDeps['forgetPersons'];
   onAccountRemoved: DeleteAccountDeps['onAccountRemoved'];
   /** The account's push tokens are others than before; told within the transaction that changes them. */
-  onPushTokens?: (tx: Sql, accountId: number, nowMs: number) => Promise<void>;
+  onPushTokens?: (tx: Sql, accountId: number, nowTs: WallMs) => Promise<void>;
   /** The quota `pushTokens`. */
   pushTokensOf: (accountId: number) => number;
   /** What links in mails are signed with, newest first. */
@@ -396,7 +401,7 @@ export type AccountsOptions = {
 
 export type AccountsDeps = AccountsOptions & {
   /** For what ends all sessions of an account: a few at a time, in turns of addresses and accounts. */
-  inTurn: FairQueue;
+  runFairly: RunFairly;
   revokeSession: Sessions['revoke'];
   revokeSessions: Sessions['revokeAll'];
 };
@@ -446,7 +451,7 @@ export type LoginAttempt = AccountLogin & {
   /** What the program calls itself; '' where it does not. */
   userAgent: string;
   /** When the request arrived, ms. */
-  receivedTs: number;
+  receivedTs: WallMs;
   /** Asked before the password is hashed: a client that has left needs no answer. */
   hasGone?: () => boolean;
 };

@@ -13,6 +13,7 @@ import {
   settleMail,
   takeDueMails,
 } from './queries.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /** How sending ended: `again` may get through later. */
 export type SendMail = (
@@ -21,9 +22,9 @@ export type SendMail = (
 
 export type MailerOptions = {
   db: Database;
-  clock: () => number;
+  clock: Clock;
   /** The time by which mails may be forgotten, ms; null: not now. Absent: `clock`. */
-  believedTs?: () => number | null;
+  believedTs?: () => WallMs | null;
   sendMail: SendMail;
   linkKeys: readonly Buffer[];
   /** Where links lead, without a slash at the end. */
@@ -54,13 +55,13 @@ export function startMailer(options: MailerOptions): { close: () => Promise<void
 
   async function work(): Promise<void> {
     options.tend();
-    const nowMs = believedTs();
-    if (nowMs !== null && nowMs - forgotTs > forgetEveryMs) {
-      await forgetOldMails(db, nowMs);
-      forgotTs = nowMs;
+    const nowTs = believedTs();
+    if (nowTs !== null && nowTs - forgotTs > forgetEveryMs) {
+      await forgetOldMails(db, nowTs);
+      forgotTs = nowTs;
     }
     for (;;) {
-      const mails = await takeDueMails(db, { nowMs: clock(), limit: parallel, leaseMs });
+      const mails = await takeDueMails(db, { nowTs: clock(), limit: parallel, leaseMs });
       await Promise.all(mails.map((mail) => deliver(options, mail)));
       if (mails.length < parallel) return;
     }
@@ -85,9 +86,9 @@ async function deliver(options: MailerOptions, mail: QueuedMail): Promise<void> 
   // Too late also in a database that was restored: what waited then is not sent to anybody now.
   const composed = isTooLate() ? null : await compose(options, mail);
   const outcome = composed ? await sendMail({ id: mail.id, ...composed }) : 'sent';
-  const nowMs = clock();
-  const dueTs = outcome === 'again' && !isTooLate() ? nowMs + againMs * mail.attempts : null;
-  await settleMail(db, mail.id, { nowMs, dueTs });
+  const nowTs = clock();
+  const dueTs = outcome === 'again' && !isTooLate() ? nowTs + againMs * mail.attempts : null;
+  await settleMail(db, mail.id, { nowTs, dueTs });
 }
 
 type Composed = MailText & { recipient: string };
@@ -225,9 +226,9 @@ type ResetOwner = Pick<AccountRow, 'accountUuid' | 'passwordHash' | 'email'>;
 export function makeResetToken(
   keys: readonly Buffer[],
   account: ResetOwner,
-  nowMs: number,
+  nowTs: WallMs,
 ): string {
-  const claim = { uuid: account.accountUuid, expiresTs: nowMs + linkLifetimeMs };
+  const claim = { uuid: account.accountUuid, expiresTs: nowTs + linkLifetimeMs };
   return makeLinkToken(keys, 'reset', claim, boundOf(account));
 }
 
@@ -250,8 +251,8 @@ export function makeEmailToken(
 export function readEmailToken(
   keys: readonly Buffer[],
   token: string,
-  nowMs: number,
+  nowTs: WallMs,
 ): string | null {
-  const claim = readLinkClaim(token, nowMs, linkLifetimeMs);
+  const claim = readLinkClaim(token, nowTs, linkLifetimeMs);
   return claim && isGenuine(keys, 'email', token) ? claim.uuid : null;
 }

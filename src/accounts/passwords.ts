@@ -1,7 +1,7 @@
 import { availableParallelism } from 'node:os';
 import { hash, verify } from '@node-rs/argon2';
 import { DomainError } from '../errors.ts';
-import { type Asker, FairTurns } from '../lib/fair-queue.ts';
+import { type Asker, FairQueue } from '../lib/fair-queue.ts';
 
 /** RFC 9106 argon2id, the package's default variant, with OWASP's parameters: 19 MiB, 2 passes, 1 lane. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
@@ -38,7 +38,7 @@ export function createPasswords({
   maxWaiting = 256,
 } = {}): Passwords {
   const perAddress = Math.max(1, parallel - 1);
-  const queue = createFairQueue({ parallel, perAddress, maxWaiting });
+  const queue = createRunFairly({ parallel, perAddress, maxWaiting });
   return {
     hash: (password, turn) => queue(turn, () => hash(password.normalize('NFC'), cost)),
     verify: (passwordHash, password, turn, guard = async () => {}) =>
@@ -58,7 +58,7 @@ async function findMatch(passwordHash: string, password: string): Promise<Passwo
 }
 
 /** Runs work when its turn comes; rejects with `unavailable` when too much waits already. */
-export type FairQueue = <T>(turn: Asker, work: () => Promise<T>) => Promise<T>;
+export type RunFairly = <T>(turn: Asker, work: () => Promise<T>) => Promise<T>;
 
 type Waiting = PromiseWithResolvers<void>;
 
@@ -67,7 +67,7 @@ type Waiting = PromiseWithResolvers<void>;
  * Addresses are served round robin, and so are the accounts of an address. When the queue is full,
  * the account that has most waiting loses its newest.
  */
-export function createFairQueue({
+export function createRunFairly({
   parallel,
   perAddress,
   maxWaiting,
@@ -75,8 +75,8 @@ export function createFairQueue({
   parallel: number;
   perAddress: number;
   maxWaiting: number;
-}): FairQueue {
-  const turns = new FairTurns<Waiting>();
+}): RunFairly {
+  const turns = new FairQueue<Waiting>();
   const running = new Map<string, number>();
   let allRunning = 0;
 

@@ -9,6 +9,7 @@ import { exampleIds, MessageResponse, timestamp } from '../http/schema.ts';
 import { accountGone, quotaExceeded } from '../quotas/quotas.ts';
 import type { Sessions } from '../sessions/sessions.ts';
 import { PushTokenText } from './schema.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /**
  * Push tokens, one by one. A token belongs to the session that added it and goes when that session ends: whoever logs
@@ -21,7 +22,7 @@ export type PushTokenDeps = {
   /** The quota `pushTokens`. */
   limitOf: (accountId: number) => number;
   /** The account has a token that it had not; told within the transaction that adds it. */
-  onPushTokens?: ((tx: Sql, accountId: number, nowMs: number) => Promise<void>) | undefined;
+  onPushTokens?: ((tx: Sql, accountId: number, nowTs: WallMs) => Promise<void>) | undefined;
 };
 
 const NewPushToken = z.object({

@@ -5,6 +5,7 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { mailboxOf } from '../lib/address.ts';
 import type { AccountEvent, AccountUpdate } from './schema.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Null when the e-mail address is taken, in whatever case. */
 export async function insertAccount(
@@ -434,7 +435,7 @@ export async function mayAskForEmail(tx: Sql, accountId: number, ts: number): Pr
 /** Those that are due, for this process alone until `leaseMs` have passed. */
 export async function takeDueMails(
   db: Sql,
-  { nowMs, limit, leaseMs }: { nowMs: number; limit: number; leaseMs: number },
+  { nowTs, limit, leaseMs }: { nowTs: WallMs; limit: number; leaseMs: number },
 ): Promise<QueuedMail[]> {
   const { rows } = await db.query<QueuedMail>(
     `with due as (
@@ -449,7 +450,7 @@ export async function takeDueMails(
        from due where m.id = due.id
      returning m.id, kind, account_id as "accountId", recipient, address,
                created_at as "createdTs", attempts`,
-    [nowMs, limit, leaseMs],
+    [nowTs, limit, leaseMs],
   );
   return rows;
 }
@@ -458,22 +459,22 @@ export async function takeDueMails(
 export async function settleMail(
   db: Sql,
   id: number,
-  { nowMs, dueTs }: { nowMs: number; dueTs: number | null },
+  { nowTs, dueTs }: { nowTs: WallMs; dueTs: number | null },
 ): Promise<void> {
   await db.query(
     `update account_mail
         set busy_until = null, due_at = coalesce(ms_to_timestamp($3), due_at),
             done_at = case when $3::bigint is null then ms_to_timestamp($2) end
       where id = $1`,
-    [id, nowMs, dueTs],
+    [id, nowTs, dueTs],
   );
 }
 
 /** Forgets what counts no more. */
-export async function forgetOldMails(db: Pick<Database, 'query'>, nowMs: number): Promise<void> {
+export async function forgetOldMails(db: Pick<Database, 'query'>, nowTs: WallMs): Promise<void> {
   await db.query(
     'delete from account_mail where coalesce(done_at, created_at) < ms_to_timestamp($1)',
-    [nowMs - 2 * hourMs],
+    [nowTs - 2 * hourMs],
   );
 }
 

@@ -30,7 +30,7 @@ import {
   registerAccount,
 } from './account.ts';
 import { turnOfAccount } from './login-limits.ts';
-import { createFairQueue } from './passwords.ts';
+import { createRunFairly } from './passwords.ts';
 import { countTokensOfSessions, pushTokenRoutes } from './push-tokens.ts';
 import {
   getAccount,
@@ -59,7 +59,7 @@ const turns = { parallel: 3, perAddress: 2, maxWaiting: 100 };
 export function accountsRoutes(options: AccountsOptions): Route[] {
   const deps: AccountsDeps = {
     ...options,
-    inTurn: createFairQueue(turns),
+    runFairly: createRunFairly(turns),
     revokeSession: options.sessions.revoke,
     revokeSessions: options.sessions.revokeAll,
   };

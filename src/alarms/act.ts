@@ -20,7 +20,7 @@ import {
   type LoadedDevice,
   type PutOffPlanned,
   type StoredChange,
-  type Telling,
+  type AlarmNotifier,
 } from './store.ts';
 
 /** Nobody is told of it again. What is closed, or acknowledged already, stays as it is. Throws `not-found`. */
@@ -29,7 +29,7 @@ export function acknowledgeAlarm(deps: ActDeps, act: Act, alarmId: number): Prom
     const set = own && acknowledgedAlarm(own, personOf(act.by), held.ts);
     if (!own || !set) return null;
     await changeAlarms(held.tx, [{ alarmId, change: 'acknowledged', ts: held.ts, set }]);
-    await deps.telling.dropPlanned(held.tx, [alarmId]);
+    await deps.notifier.dropPlanned(held.tx, [alarmId]);
     return 'alarm-acknowledged';
   });
 }
@@ -41,9 +41,9 @@ export function closeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<vo
     const { tx, ts } = held;
     const set = closedAs('person', ts);
     await changeAlarms(held.tx, [{ alarmId, change: 'closed', ts, set }]);
-    await deps.telling.dropPlanned(tx, [alarmId]);
+    await deps.notifier.dropPlanned(tx, [alarmId]);
     if (own.announcement > 0)
-      await deps.telling.tellOver(tx, [
+      await deps.notifier.notifyResolved(tx, [
         { alarmId, closedBy: 'person', closedTs: ts, lastedWithState: own.movedTo !== null },
       ]);
     return 'alarm-closed';
@@ -53,7 +53,7 @@ export function closeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<vo
 export type ActDeps = {
   db: Database;
   bus: Bus;
-  telling: Telling & { putOffPlanned: PutOffPlanned };
+  notifier: AlarmNotifier & { putOffPlanned: PutOffPlanned };
 };
 
 /** Whose alarm or device it is, and who does something with it. `within`: only with devices of these labels; null: any. */
@@ -137,10 +137,10 @@ export function unmuteDevice(deps: ActDeps, target: Target): Promise<void> {
   return change(deps, target, null);
 }
 
-async function change({ db, bus, telling }: ActDeps, target: Target, until: Until | null) {
+async function change({ db, bus, notifier }: ActDeps, target: Target, until: Until | null) {
   const { accountId, deviceId, uuid, by } = target;
   const devices = [{ deviceId, uuid }];
-  await db.transaction((tx) => muteWithin(tx, telling, { accountId, by, devices }, until));
+  await db.transaction((tx) => muteWithin(tx, notifier, { accountId, by, devices }, until));
   bus.publish('events', { accountIds: [accountId], deviceIds: [deviceId] });
 }
 
@@ -150,7 +150,7 @@ async function change({ db, bus, telling }: ActDeps, target: Target, until: Unti
  */
 export async function muteWithin(
   tx: Sql,
-  telling: Pick<ActDeps['telling'], 'putOffPlanned'>,
+  notifier: Pick<ActDeps['notifier'], 'putOffPlanned'>,
   { accountId, by, devices }: Muted,
   until: Until | null,
 ): Promise<void> {
@@ -164,7 +164,7 @@ export async function muteWithin(
   const changedIds = changed.map(({ deviceId }) => deviceId);
   if (until) {
     await saveMutes(tx, changedIds, { ...until, by: personOf(by), ts: by.ts });
-    await telling.putOffPlanned(tx, changedIds, until.untilTs);
+    await notifier.putOffPlanned(tx, changedIds, until.untilTs);
   } else await removeMutes(tx, changedIds);
   const woken = changedIds.flatMap((id) => wakenBy(loaded.get(id), until, by.ts));
   await changeAlarms(tx, woken);
@@ -259,7 +259,7 @@ export function snoozeAlarm(
     const set = open && snoozed(open, quiet);
     if (open && set) {
       await changeAlarms(held.tx, [{ alarmId: open.alarmId, change: 'snoozed', ts, set }]);
-      await deps.telling.dropPlanned(tx, [open.alarmId]);
+      await deps.notifier.dropPlanned(tx, [open.alarmId]);
     }
     return 'alarm-snoozed';
   });

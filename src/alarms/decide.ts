@@ -23,8 +23,9 @@ import {
   type LoadedDevice,
   type Opened,
   reportName,
-  type Telling,
+  type AlarmNotifier,
 } from './store.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /**
  * Decides on the alarms of devices within the transaction that stores what happened to them: opens and closes
@@ -40,7 +41,7 @@ export function createDecideAlarms(deps: DecideDeps) {
     const { asks } = at;
     const drafted = readSignals(signals, loaded, stored, at);
     const opened = await giveIds(tx, drafted, deps);
-    const told = asks.length > 0 ? await deps.tell(tx, toAsks(asks)) : [];
+    const told = asks.length > 0 ? await deps.notify(tx, toAsks(asks)) : [];
     const verdicts = [...drafted.values()].flatMap(({ draft }) => draft.verdicts);
     settle(asks, told, verdicts, at);
     await saveDrafts(tx, drafted, deps);
@@ -98,7 +99,7 @@ export function toAsks(asks: readonly PlannedAsk[]): Ask[] {
 
 /** What is known beside the alarm's row when its timer looks at it; ms. */
 export type LookAt = {
-  nowTs: number;
+  nowTs: WallMs;
   ringMaxAgeMs: number;
   /** Nobody is told of its event until then; null: people are. */
   quietUntilTs: number | null;
@@ -144,7 +145,7 @@ const isThere = `
 /** Devices that have an alarm whose time has come: to tell it, to look at it again, or to close it. */
 export async function listDueDevices(
   sql: Sql,
-  { nowTs, limit }: { nowTs: number; limit: number },
+  { nowTs, limit }: { nowTs: WallMs; limit: number },
 ): Promise<number[]> {
   const { rows } = await sql.query<{ id: number }>({
     name: 'alarms-due-devices',
@@ -215,7 +216,7 @@ export async function saveLooks(tx: Sql, looks: readonly NextLook[]): Promise<vo
  * An account has other recipients: what nobody could be told of is tried at once. What began in a backlog goes
  * on waiting for a fresh measurement.
  */
-export async function wakeAlarms(tx: Sql, accountId: number, nowTs: number): Promise<void> {
+export async function wakeAlarms(tx: Sql, accountId: number, nowTs: WallMs): Promise<void> {
   await tx.query(
     `with waiting as (
        select id from alarm
@@ -229,7 +230,7 @@ export async function wakeAlarms(tx: Sql, accountId: number, nowTs: number): Pro
   );
 }
 
-export type RunAlarmsDeps = Telling & {
+export type RunAlarmsDeps = AlarmNotifier & {
   db: Database;
   rules: RuleOptions;
   /** The newest time of each of these senses that has measured something; ms. */
@@ -253,7 +254,7 @@ const devicesAtOnce = 50;
  * Does what is due of alarms: closes them, tells of them, repeats. Gives how many devices it looked at; where
  * it is as many as fit into one transaction there may be more.
  */
-export async function runDue(deps: RunAlarmsDeps, nowTs: number): Promise<{ isMore: boolean }> {
+export async function runDue(deps: RunAlarmsDeps, nowTs: WallMs): Promise<{ isMore: boolean }> {
   const due = await listDueDevices(deps.db, { nowTs, limit: devicesAtOnce });
   if (due.length === 0) return { isMore: false };
   const { claimed, changed } = await deps.db.transaction(async (tx) => {
@@ -270,7 +271,7 @@ export async function runDue(deps: RunAlarmsDeps, nowTs: number): Promise<{ isMo
 async function lookAtDevices(
   tx: Sql,
   deps: RunAlarmsDeps,
-  { deviceIds, nowTs }: { deviceIds: number[]; nowTs: number },
+  { deviceIds, nowTs }: { deviceIds: number[]; nowTs: WallMs },
 ): Promise<ChangedDevices> {
   const loaded = await loadDevices(tx, deviceIds);
   const newest = await deps.findNewestTs(tx, sensesOf([...loaded.values()], nowTs));
@@ -287,7 +288,7 @@ async function lookAtDevices(
         lookAtOne(draft, one, { deps, nowTs, newest, repeats, looks });
   }
   const all = [...toAsks(asks), ...repeats];
-  const told = all.length > 0 ? await deps.tell(tx, all) : [];
+  const told = all.length > 0 ? await deps.notify(tx, all) : [];
   settle(asks, told.slice(0, asks.length), [], { options: deps.rules, nowTs });
   await saveDrafts(tx, drafted, deps);
   await saveLooks(tx, looks);
@@ -334,13 +335,13 @@ function lookAtOne(
 
 type LookContext = {
   deps: RunAlarmsDeps;
-  nowTs: number;
+  nowTs: WallMs;
   newest: NewestTs;
   repeats: Ask[];
   looks: NextLook[];
 };
 
-const sensesOf = (devices: readonly LoadedDevice[], nowTs: number) =>
+const sensesOf = (devices: readonly LoadedDevice[], nowTs: WallMs) =>
   devices.flatMap(({ open }) =>
     open
       .filter(({ nextTs }) => (nextTs ?? Infinity) <= nowTs)
@@ -353,7 +354,7 @@ function newestOf(sIds: readonly string[], deviceId: number, newest: NewestTs): 
 }
 
 export type TimerOptions = RunAlarmsDeps & {
-  clock: () => number;
+  clock: Clock;
   /** How often due alarms are looked for. */
   pollIntervalMs: number;
   onError: (error: unknown) => void;

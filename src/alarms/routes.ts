@@ -31,6 +31,7 @@ import {
 } from './act.ts';
 import { type FoundAlarm, listAlarms, noSuchAlarm, toAlarmView } from './rows.ts';
 import { quietNow } from './rules.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type AlarmRouteDeps = QuietRouteDeps & ListAlarmsDeps;
 
@@ -69,7 +70,7 @@ function list(deps: AlarmRouteDeps): Route {
     responseHeaders: { Link: 'The next page, if there is one.' },
     query: AlarmQuery,
     response: AlarmList,
-    room: 1_048_576,
+    answerBytes: 1_048_576,
     handler: async ({ account, query, request }) => {
       const { alarms, next } = await listPage(
         deps,
@@ -281,7 +282,7 @@ export const ListedAlarm = AlarmView.safeExtend({
 }).meta({ id: 'Alarm' });
 export type ListedAlarm = z.infer<typeof ListedAlarm>;
 
-export const AlarmList = z.object({ alarms: z.array(ListedAlarm), timestamp });
+const AlarmList = z.object({ alarms: z.array(ListedAlarm), timestamp });
 export const AlarmAnswer = z.object({ alarm: ListedAlarm, timestamp });
 
 /** The alarm in a path; what is no number of one is answered 404. */
@@ -314,7 +315,7 @@ export const QuietBody = z
 export type QuietBody = z.infer<typeof QuietBody>;
 
 /** Whether the time is one that a quiet can end at. */
-export const isAhead = (untilTs: number, nowTs: number): boolean =>
+export const isAhead = (untilTs: number, nowTs: WallMs): boolean =>
   untilTs > nowTs && untilTs <= nowTs + longestMs;
 
 /** For the reference: until 2030. */
@@ -352,7 +353,7 @@ export async function listPage(
   deps: ListAlarmsDeps,
   owner: Owner,
   query: AlarmQuery,
-  nowTs: number,
+  nowTs: WallMs,
 ): Promise<Page> {
   const { state, device: deviceUuid, label, limit, cursor } = query;
   await refuseLabelList(deps.db, owner.accountId, { label, labels: owner.within });
@@ -371,7 +372,7 @@ export async function getAlarm(
   deps: ListAlarmsDeps,
   owner: Owner,
   alarmId: number,
-  nowTs: number,
+  nowTs: WallMs,
 ): Promise<ListedAlarm> {
   const found = await listAlarms(deps.db, { ...owner, alarmId, limit: 1 });
   const [alarm] = await viewsOf(deps, found, nowTs);
@@ -383,7 +384,7 @@ export async function getAlarm(
 async function viewsOf(
   { db, findNewest, listDeliveries }: ListAlarmsDeps,
   page: FoundAlarm[],
-  nowTs: number,
+  nowTs: WallMs,
 ): Promise<ListedAlarm[]> {
   const deliveries = await listDeliveries(
     db,
@@ -408,7 +409,7 @@ function sensesOf(page: FoundAlarm[]): { deviceId: number; sId: string }[] {
 function aroundOf(
   { alarm, deviceName, snooze, mute }: FoundAlarm,
   newest: ReadonlyMap<number, Newest>,
-  nowTs: number,
+  nowTs: WallMs,
 ) {
   const own = newest.get(alarm.device.deviceId) ?? {};
   const values = alarm.sIds.flatMap((sId) => {

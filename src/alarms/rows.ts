@@ -367,14 +367,14 @@ function toRow({ deviceName, ...row }: AlarmRow & { deviceName: string }, ts: nu
   const alarm = toAlarm(row);
   const { alarmId } = alarm;
   const change = alarm.closedTs === null ? ('fired' as const) : ('closed' as const);
-  const around = { deviceName, snoozed: null, muted: null };
-  const body = { change, alarmId, alarm: toAlarmView(alarm, around) };
+  const context = { deviceName, snoozed: null, muted: null };
+  const body = { change, alarmId, alarm: toAlarmView(alarm, context) };
   const { deviceId, uuid } = alarm.device;
   return { type: 'alarm' as const, ts, seq: 0, body, deviceId, uuid };
 }
 
 /** What is said of an alarm that its row does not have. */
-export type AroundAlarm = {
+export type AlarmContext = {
   deviceName: string;
   snoozed: Quiet | null;
   muted: Quiet | null;
@@ -383,14 +383,14 @@ export type AroundAlarm = {
 };
 
 /** An alarm as clients see it. */
-export function toAlarmView(alarm: Alarm, around: AroundAlarm): AlarmView {
+export function toAlarmView(alarm: Alarm, context: AlarmContext): AlarmView {
   const { device, of, event } = alarm;
   const { alarmId, pId, purposeName, stateName, eventName, sinceTs, lastFiringTs, firings } = alarm;
   const { told, notNotified, announcedTs, acknowledgedTs, acknowledgedBy } = alarm;
   return {
     alarmId,
     deviceAuthUuid: device.uuid,
-    deviceName: around.deviceName,
+    deviceName: context.deviceName,
     pId,
     puId: of.puId,
     purposeName,
@@ -402,14 +402,14 @@ export function toAlarmView(alarm: Alarm, around: AroundAlarm): AlarmView {
     sinceTs,
     lastFiringTs,
     firings,
-    values: around.values ?? event.cause.senses,
+    values: context.values ?? event.cause.senses,
     told,
     notNotified,
     announcedTs,
     acknowledgedTs,
     acknowledgedBy,
-    snoozed: around.snoozed,
-    muted: around.muted,
+    snoozed: context.snoozed,
+    muted: context.muted,
     endsTs: alarm.endsTs,
     closedTs: alarm.closedTs,
     closedBy: alarm.closedBy,

@@ -9,6 +9,7 @@ import type {
 import type { EventName, NotNotified, SenseEvent } from '../contract/event.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
 import { isSamePlace, type Place } from '../contract/values.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Takes in one signal of a device, in the order in which they happened. */
 export function decide(device: DeviceDraft, signal: AlarmSignal): void {
@@ -79,7 +80,7 @@ export function closedAs(closedBy: Closing, closedTs: number): Partial<Alarm> {
 }
 
 /** What an alarm stands for is over: it closes, or `actions.keepMs` keeps it open for a while. */
-export function end(device: DeviceDraft, draft: AlarmDraft, as: Closing, nowTs: number): void {
+export function end(device: DeviceDraft, draft: AlarmDraft, as: Closing, nowTs: WallMs): void {
   const { alarm } = draft;
   if (alarm.endsTs !== null) return;
   const { keepMs = 0 } = alarm.actions;
@@ -100,7 +101,7 @@ function dueClosing({ endsTs, endsAs, expiresTs }: Alarm): { ts: number; as: Clo
 }
 
 /** Closes what was due before this time. */
-export function closeDue(device: DeviceDraft, nowTs: number): void {
+export function closeDue(device: DeviceDraft, nowTs: WallMs): void {
   for (const draft of device.open.values()) {
     const due = dueClosing(draft.alarm);
     if (due && due.ts <= nowTs) close(device, draft, due.as, due.ts);
@@ -146,7 +147,7 @@ export type PlannedAsk = {
 };
 
 /** What an event says of who was told: known already, or once an ask is answered. */
-export type TellingVerdict = {
+export type NotifyVerdict = {
   event: SenseEvent;
   /** Null: what became of `ask` says so. */
   because: NotNotified | null;
@@ -170,12 +171,12 @@ export type DeviceDraft = {
   open: Map<string, AlarmDraft>;
   closed: AlarmDraft[];
   asks: PlannedAsk[];
-  verdicts: TellingVerdict[];
+  verdicts: NotifyVerdict[];
   /** The snoozes of the profile that ended are gone. */
   isProfileOver: boolean;
   options: RuleOptions;
   /** When people are told, ms: what arrived, or was due, may be hours older. */
-  nowTs: number;
+  nowTs: WallMs;
 };
 
 export type FiredAlarm = AlarmSignal & FiredSignal;
@@ -263,7 +264,7 @@ export type Quiet = { untilTs: number; reason: string | null; by: string };
 export type Snooze = Quiet & { of: EventName; pId: string };
 
 /** What of it clients are told at that time (ms); null where it is over. */
-export function quietNow(quiet: Quiet | null | undefined, nowTs: number): Quiet | null {
+export function quietNow(quiet: Quiet | null | undefined, nowTs: WallMs): Quiet | null {
   if (!quiet || quiet.untilTs <= nowTs) return null;
   const { untilTs, reason, by } = quiet;
   return { untilTs, reason, by };
@@ -409,7 +410,7 @@ export function whyNobody(device: DeviceDraft, alarm: Alarm, isFresh: boolean): 
   return quietUntil(device, alarm.of) === null ? null : 'snoozed';
 }
 
-/** Told by the next fresh measurement, or by the timer. Where it looks already, that stays. */
+/** NotifyResult by the next fresh measurement, or by the timer. Where it looks already, that stays. */
 function waitForFresh({ options, nowTs }: DeviceDraft, alarm: Alarm, { event }: FiredAlarm): void {
   alarm.waitsForFresh = true;
   alarm.nextTs ??= nowTs + options.ringMaxAgeMs;
@@ -417,7 +418,7 @@ function waitForFresh({ options, nowTs }: DeviceDraft, alarm: Alarm, { event }: 
 }
 
 /** An announcement was taken back because every delivery failed: its timer tells it again, and nothing before. */
-function isInPause({ told, failures, nextTs }: Alarm, nowTs: number): boolean {
+function isInPause({ told, failures, nextTs }: Alarm, nowTs: WallMs): boolean {
   return told === 'withdrawn' && failures > 0 && nextTs !== null && nextTs > nowTs;
 }
 
@@ -442,14 +443,14 @@ function refuse({ verdicts }: DeviceDraft, event: SenseEvent, because: NotNotifi
 }
 
 /** How many messages an ask made, for now and for later; both 0: why none. */
-export type Told = { queued: number; planned: number; notNotified: NotNotified | null };
+export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
 
 /** Writes what became of asks into their alarms, and into the events of the firings. `told`: in their order. */
 export function settle(
   asks: readonly PlannedAsk[],
-  told: readonly Told[],
-  verdicts: readonly TellingVerdict[],
-  at: { nowTs: number; options: RuleOptions },
+  told: readonly NotifyResult[],
+  verdicts: readonly NotifyVerdict[],
+  at: { nowTs: WallMs; options: RuleOptions },
 ): void {
   for (const [place, asked] of asks.entries()) settleAlarm(asked, answerOf(told[place]), at);
   for (const { event, because, ask, isAsking } of verdicts) {
@@ -464,7 +465,7 @@ export function settle(
 function settleAlarm(
   { draft }: PlannedAsk,
   { isTold, why }: Answer,
-  { nowTs, options }: { nowTs: number; options: RuleOptions },
+  { nowTs, options }: { nowTs: WallMs; options: RuleOptions },
 ): void {
   if (!draft) return;
   const { alarm } = draft;
@@ -487,7 +488,7 @@ function settleAlarm(
 
 type Answer = { isTold: boolean; why: NotNotified };
 
-function answerOf(told: Told | undefined): Answer {
+function answerOf(told: NotifyResult | undefined): Answer {
   const { queued = 0, planned = 0, notNotified = null } = told ?? {};
   return { isTold: queued + planned > 0, why: notNotified ?? 'no-recipient' };
 }
@@ -516,7 +517,7 @@ export function snoozed(alarm: Alarm, { untilTs }: Pick<Quiet, 'untilTs'>): Alar
 }
 
 /** Its timer tells what is not announced, or has been put off until the quiet's end. */
-export function unquieted(alarm: Alarm, nowTs: number, quietUntilTs: number): AlarmChange | null {
+export function unquieted(alarm: Alarm, nowTs: WallMs, quietUntilTs: number): AlarmChange | null {
   const { closedTs, acknowledgedTs, announcedTs, nextTs, tells } = alarm;
   if (closedTs !== null || acknowledgedTs !== null || tells !== 'alarm') return null;
   const isPutOff = nextTs === quietUntilTs;

@@ -11,8 +11,9 @@ import {
   type Opened,
   reserveIds,
   saveAlarms,
-  type Telling,
+  type AlarmNotifier,
 } from './store.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Devices by number, as the rules left them, as they were read, and when the last thing happened (ms). */
 export type Drafted = {
@@ -30,7 +31,7 @@ const alarmsOf = ({ draft }: Pick<Drafted, 'draft'>): AlarmDraft[] => [
 export async function saveDrafts(
   tx: Sql,
   drafted: ReadonlyMap<number, Drafted>,
-  deps: Telling & Partial<Pick<DecideDeps, 'mayTellFirings'>>,
+  deps: AlarmNotifier & Partial<Pick<DecideDeps, 'mayTellFirings'>>,
 ): Promise<void> {
   const all = [...drafted.values()];
   await endSnoozes(tx, drafted);
@@ -100,12 +101,12 @@ function changedOf(
         (!all.every(goesOn) || mayTell(alarm.device.accountId, countsAs(alarm, device.name)));
       const changes = isTold ? all : [];
       const snooze = snoozes.find(({ of }) => nameKey(of) === nameKey(alarm.of));
-      const around = {
+      const context = {
         deviceName: device.name,
         snoozed: quietNow(snooze, ts),
         muted: quietNow(device.mute, ts),
       };
-      return { alarm, isNew, changes, around, ts };
+      return { alarm, isNew, changes, context, ts };
     });
 }
 
@@ -113,7 +114,11 @@ function changedOf(
 const goesOn = (change: AlarmChangeKind) => change === 'fired' || change === 'ending';
 
 /** What was planned of those that closed is dropped, and who is to hear that they are over is told. */
-async function finishClosed(tx: Sql, drafts: readonly AlarmDraft[], deps: Telling): Promise<void> {
+async function finishClosed(
+  tx: Sql,
+  drafts: readonly AlarmDraft[],
+  deps: AlarmNotifier,
+): Promise<void> {
   const closed = drafts.flatMap(({ alarm }): ClosedAlarm[] => {
     const { alarmId, closedBy, closedTs, announcement, movedTo } = alarm;
     if (closedBy === null || closedTs === null || announcement === 0) return [];
@@ -124,7 +129,7 @@ async function finishClosed(tx: Sql, drafts: readonly AlarmDraft[], deps: Tellin
     tx,
     closed.map(({ alarmId }) => alarmId),
   );
-  await deps.tellOver(tx, closed);
+  await deps.notifyResolved(tx, closed);
 }
 
 /** An alarm as a message that goes out about it speaks of it. */
@@ -167,10 +172,10 @@ export async function lockAlarms(tx: Sql, alarmIds: readonly number[]): Promise<
 }
 
 /** A message of this announcement reached somebody. */
-export async function noteTold(
+export async function noteNotified(
   tx: Sql,
   alarmId: number,
-  { announcement, nowTs }: { announcement: number; nowTs: number },
+  { announcement, nowTs }: { announcement: number; nowTs: WallMs },
 ): Promise<void> {
   const alarm = await findStanding(tx, alarmId, announcement);
   if (alarm?.told !== 'queued') return;
@@ -187,7 +192,7 @@ const pausesMs = [1, 5, 15, 60].map((minutes) => minutes * 60_000);
 export async function takeBack(
   tx: Sql,
   alarmId: number,
-  { announcement, nowTs }: { announcement: number; nowTs: number },
+  { announcement, nowTs }: { announcement: number; nowTs: WallMs },
 ): Promise<void> {
   const alarm = await findStanding(tx, alarmId, announcement);
   if (alarm?.told !== 'queued') return;

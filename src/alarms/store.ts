@@ -4,7 +4,7 @@ import { deleteInBatches, documentsOf, jsonSequence, type Sql } from '../db/sql.
 import {
   alarmColumns,
   type AlarmRow,
-  type AroundAlarm,
+  type AlarmContext,
   foremost,
   insertRows,
   toAlarm,
@@ -21,8 +21,9 @@ import {
   quietNow,
   type RuleOptions,
   type Snooze,
-  type Told,
+  type NotifyResult,
 } from './rules.ts';
+import type { Clock } from '../lib/clock-readings.ts';
 
 /** An alarm as it is after a transaction, and what the transaction did to it. */
 export type Changed = {
@@ -30,7 +31,7 @@ export type Changed = {
   isNew: boolean;
   /** What streams are told of. */
   changes: readonly AlarmChangeKind[];
-  around: AroundAlarm;
+  context: AlarmContext;
   /** When, ms. */
   ts: number;
 };
@@ -95,12 +96,12 @@ async function writeChanges(tx: Sql, all: readonly Changed[]): Promise<void> {
   });
 }
 
-function bodyOf({ alarm, changes, around }: Changed): string {
+function bodyOf({ alarm, changes, context }: Changed): string {
   const { alarmId } = alarm;
   return JSON.stringify({
     change: foremost(changes),
     alarmId,
-    alarm: toAlarmView(alarm, around),
+    alarm: toAlarmView(alarm, context),
   });
 }
 
@@ -137,7 +138,7 @@ export async function changeAlarms(tx: Sql, changes: readonly StoredChange[]): P
       alarm,
       isNew: false,
       changes: own.map(({ change }) => change),
-      around: {
+      context: {
         deviceName: names.get(deviceId) ?? '',
         snoozed: quietNow(snooze, ts),
         muted: quietNow(mute, ts),
@@ -332,10 +333,10 @@ export type ClosedAlarm = {
 };
 
 /** What alarms ask of notifications, within their transaction. */
-export type Telling = {
-  tell: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
+export type AlarmNotifier = {
+  notify: (tx: Sql, asks: readonly Ask[]) => Promise<NotifyResult[]>;
   dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
-  tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
+  notifyResolved: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
 };
 
 /** Puts off what is planned for devices until their mute ends (ms). */
@@ -345,9 +346,9 @@ export type PutOffPlanned = (
   untilTs: number,
 ) => Promise<void>;
 
-export type DecideDeps = Telling & {
+export type DecideDeps = AlarmNotifier & {
   rules: RuleOptions;
-  clock: () => number;
+  clock: Clock;
   /** How many more events of the account may be recorded now. */
   eventsLeft: (accountId: number) => number;
   /** Whether streams are told that an alarm goes on, which counts as so many events; takes them where they are. */

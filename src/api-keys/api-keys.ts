@@ -5,10 +5,11 @@ import { DomainError } from '../errors.ts';
 import { type Account, type Scope, scopes } from '../http/request.ts';
 import { timestamp } from '../http/schema.ts';
 import { coalesce } from '../lib/coalesce.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 export type KeyAuthDeps = {
   db: Sql;
-  clock: () => number;
+  clock: Clock;
   /** Whether the operator has shut the account out. */
   isDisabled: (accountId: number) => boolean;
   onError: (error: unknown) => void;
@@ -35,7 +36,7 @@ export function createKeyAuthentication({
 }: KeyAuthDeps): KeyAuthentication {
   const { find } = coalesce({ load: (hashes: string[]) => loadKeys(db, hashes), parallel: 2 });
 
-  function note({ id, usedTs }: FoundKey, nowTs: number): void {
+  function note({ id, usedTs }: FoundKey, nowTs: WallMs): void {
     if (usedTs !== null && nowTs - usedTs < minuteMs) return;
     void noteUse(db, id, nowTs).catch(onError);
   }

@@ -31,7 +31,7 @@ import {
   type SessionCookie,
 } from '../console/session.ts';
 import { createDeviceAuthenticator } from '../devices/authenticate.ts';
-import { checkReach, type FindAround } from '../devices/device.ts';
+import { checkReach, type FindEvaluationContext } from '../devices/device.ts';
 import { findDeviceId } from '../devices/queries.ts';
 import { deviceRoutes } from '../devices/routes.ts';
 import { type ConnectorAddress, noSuchDevice } from '../devices/schema.ts';
@@ -44,16 +44,16 @@ import { createRefuseSlowly } from '../http/errors.ts';
 import { probeRoutes, statusRoutes } from '../http/health.ts';
 import type { Route } from '../http/route.ts';
 import { type HttpOptions, type HttpServer, startHttp } from '../http/server.ts';
-import { createBox, createRunOnce } from '../idempotency/run-once.ts';
+import { createCipher, createRunOnce } from '../idempotency/run-once.ts';
 import { findClockNotes } from '../ingest/save-states.ts';
 import { jobRoutes } from '../jobs/routes.ts';
 import { network } from '../lib/address.ts';
 import { closeRedis, connectRedis } from '../lib/redis.ts';
-import { findListening } from '../listening/listening.ts';
+import { findConnectorUptime } from '../connector-uptime/connector-uptime.ts';
 import type { ServiceLog } from '../log/logger.ts';
 import { measurementRoutes } from '../measurements/routes.ts';
 import { findNewest } from '../measurements/store.ts';
-import { observeHooks, observeHttpTurns } from '../metrics/observe.ts';
+import { observeHooks, observeHttpQueue } from '../metrics/observe.ts';
 import { notificationRoutes } from '../notifications/routes.ts';
 import { webhookDocs } from '../notifications/webhook-docs.ts';
 import { profileRoutes } from '../profiles/routes.ts';
@@ -67,8 +67,8 @@ import { version } from '../version.ts';
 import { startAccountMail, startHistoryCare, startJobs, startQuotaWatchOf } from './background.ts';
 import { listSeenBridges } from './bridges.ts';
 import { startLoginWatchOf } from './device-ports.ts';
-import { type DeviceSide, inFrontOf, leadersAmong, upgradesOf } from './devices.ts';
-import { answerOf, databaseAnswers, type ReleaseSteps } from './lifecycle.ts';
+import { type DeviceServices, inFrontOf, leadersAmong, upgradesOf } from './devices.ts';
+import { answerOf, databaseAnswers, type Disposables } from './lifecycle.ts';
 import {
   createAlarmsOfRoutes,
   createInstallWarnings,
@@ -77,7 +77,7 @@ import {
 } from './people.ts';
 import { startSecretChangeOf } from './secret-change.ts';
 import { type Shared, tellOfRedis } from './shared.ts';
-import { createStreams, type Doors, listImportRoutes, startDoors } from './streams.ts';
+import { createStreams, type Auth, listImportRoutes, startAuth } from './streams.ts';
 
 /** The half that apps, dashboards and people talk to. `devices`: the other half, where it runs in this process. */
 export async function startApi(
@@ -87,16 +87,16 @@ export async function startApi(
 ): Promise<HttpServer> {
   const connector = devices?.connector ?? null;
   const { config, log, db, metrics, clock, monotonicClock } = shared;
-  const doors = await startDoors(shared);
+  const auth = await startAuth(shared);
   const { bus } = shared;
-  const tickets = createTickets({ db, bus, clock, findHolder: doors.findHolder });
-  const parts = { doors, tickets, devices, webConsole };
+  const tickets = createTickets({ db, bus, clock, findHolder: auth.findHolder });
+  const parts = { auth, tickets, devices, webConsole };
   const routes = await listRoutes(shared, parts, () => http.port);
   const status = statusRoutes({
-    findTroubles: async () => {
+    findFailures: async () => {
       const [database, sessionsUp] = await Promise.all([
         databaseAnswers(db),
-        doors.areSessionsReachable(),
+        auth.areSessionsReachable(),
       ]);
       return [
         ...(database ? [] : ['database']),
@@ -114,16 +114,16 @@ export async function startApi(
       ...all,
       ...docsRoutes(all, { version, getAsyncApi: asyncApiDocument, webhooks: webhookDocs }),
     ],
-    authenticate: doors.authenticate,
+    authenticate: auth.authenticate,
     authenticateTicket: tickets.authenticate,
     readCookie: webConsole?.cookie(shared.keys).read,
     checkReach: (accountId, uuid, labels) => checkReach(db, accountId, uuid, labels),
     confirmReads: db.confirmReads,
     runOnce: createRunOnce({
       db,
-      box: createBox(shared.keys.keptAnswers),
+      cipher: createCipher(shared.keys.keptAnswers),
       limitOf: (accountId) => shared.limitsOf(accountId).idempotencyKeys,
-      nowMs: monotonicClock,
+      monotonicClock,
     }),
     takeRequest: takeRequestOf(shared),
     beginWork: shared.beginWork,
@@ -138,11 +138,11 @@ export async function startApi(
     isLeaving: shared.readiness.isStopping,
     ...(connector ? upgradesOf(connector, config.http.trustedProxies) : {}),
   });
-  observeHttpTurns(metrics.registry, http.countWaiting);
+  observeHttpQueue(metrics.registry, http.countWaiting);
   startQuotaWatchOf(shared);
   startSecretChangeOf(shared);
   shared.publicUrl.listensOn(http.port);
-  shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
+  shared.ingress.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
 }
 
@@ -160,10 +160,10 @@ function takeRequestOf({
 }
 
 /** The devices that this process serves too. */
-export type OwnDevices = Pick<DeviceSide, 'connector' | 'uplink' | 'othersWait'>;
+export type OwnDevices = Pick<DeviceServices, 'connector' | 'uplink' | 'othersWait'>;
 
 export type RouteParts = {
-  doors: Doors;
+  auth: Auth;
   tickets: Tickets;
   devices: OwnDevices | null;
   webConsole: Console | null;
@@ -172,20 +172,20 @@ export type RouteParts = {
 /** All that is answered over HTTP, but for what the service says of itself. */
 export async function listRoutes(
   shared: Shared,
-  { doors, tickets, devices, webConsole }: RouteParts,
+  { auth, tickets, devices, webConsole }: RouteParts,
   httpPort: () => number,
 ): Promise<Route[]> {
   const { config, db, bus, keys, monotonicClock, limitsOf } = shared;
-  const { sessions, authenticate } = doors;
+  const { sessions, authenticate } = auth;
   const { connector = null, othersWait = () => false } = devices ?? {};
-  const { removal, startClearing } = await startHistoryCare(shared, doors.isLive);
+  const { removal, startClearing } = await startHistoryCare(shared, auth.isLive);
   const { failedLogins, openRegistration, registrationsPerAddress } = config.accounts;
   const { quotas } = config;
   const streams = createStreamCount((accountId) => limitsOf(accountId).streams);
   const exports = createExports({
     limitOf: (accountId) => limitsOf(accountId).exports,
     isGone: shared.disabled.has,
-    nowMs: monotonicClock,
+    monotonicClock,
   });
   const counters = {
     streams: async (accountId: number) => streams.used(accountId),
@@ -203,8 +203,8 @@ export async function listRoutes(
     return deviceId;
   };
   const { walkAlarms } = alarms;
-  const parts = { doors: { authenticate }, tickets, streams, exports, walkAlarms };
-  const { eventHub, reaches, routes: streamRoutes } = createStreams(shared, parts);
+  const parts = { auth: { authenticate }, tickets, streams, exports, walkAlarms };
+  const { eventBroadcaster, reaches, routes: streamRoutes } = createStreams(shared, parts);
   const accounts = {
     db,
     sessions,
@@ -225,7 +225,7 @@ export async function listRoutes(
   };
   return [
     ...accountsRoutes(accounts),
-    ...(webConsole?.listRoutes({ shared, doors, accounts }) ?? []),
+    ...(webConsole?.listRoutes({ shared, auth, accounts }) ?? []),
     ...auditRoutes({ db }),
     ...keyRoutes({ db, limitsOf, onRevoked: (revoked) => bus.publish('revoked', revoked) }),
     ...deviceRoutes({
@@ -236,7 +236,7 @@ export async function listRoutes(
       listConnectors: () => listConnectors(config, connector, httpPort()),
       removeDevice: removal.removeDevice,
       findNewest,
-      findAround: createFindAround(shared),
+      findEvaluationContext: createFindEvaluationContext(shared),
       onConfigured: alarms.onConfigured,
       quotas,
       limitsOf,
@@ -253,7 +253,7 @@ export async function listRoutes(
     ...eventRoutes({
       db,
       bus,
-      hub: eventHub,
+      broadcaster: eventBroadcaster,
       reaches,
       getDeviceId,
       authenticate,
@@ -273,7 +273,7 @@ export async function listRoutes(
 }
 
 /** Counts attempts to log in: for all processes where there is a Redis. */
-export async function startLimiters({ config, log, releases }: Shared): Promise<MakeLimiter> {
+export async function startLimiters({ config, log, disposables }: Shared): Promise<MakeLimiter> {
   if (config.redisUrl === null) return memoryLimiters;
   const accountsLog = log.child({ component: 'accounts' });
   const onError = (err: unknown) =>
@@ -283,7 +283,7 @@ export async function startLimiters({ config, log, releases }: Shared): Promise<
     );
   const onBack = () => tellOfRedis(accountsLog);
   const redis = await connectRedis({ url: config.redisUrl, onError, onBack });
-  releases.add('counters of attempts', () => closeRedis(redis));
+  disposables.add('counters of attempts', () => closeRedis(redis));
   return redisLimiters(redis);
 }
 
@@ -320,7 +320,10 @@ export function listConnectors(
 }
 
 /** What an evaluation says beside a device's evidence: its alarms, late measurements, when its connector listened. */
-export function createFindAround({ config, clock }: Pick<Shared, 'config' | 'clock'>): FindAround {
+export function createFindEvaluationContext({
+  config,
+  clock,
+}: Pick<Shared, 'config' | 'clock'>): FindEvaluationContext {
   const leaders = leadersAmong(config.connectors);
   const leaderOf = (connectorId: number) => leaders.get(connectorId) ?? null;
   return async (db, { deviceId, pId, newest, listenedSinceTs: sinceTs }) => {
@@ -330,7 +333,7 @@ export function createFindAround({ config, clock }: Pick<Shared, 'config' | 'clo
       findClockNotes(db, deviceId, newest),
       sinceTs === null
         ? undefined
-        : findListening(db, deviceId, { sinceTs, nowTs: clock() }, leaderOf),
+        : findConnectorUptime(db, deviceId, { sinceTs, nowTs: clock() }, leaderOf),
     ]);
     const late = notes.flatMap(({ sId, late: count, clockTs }) =>
       count > 0 && clockTs !== null ? [[sId, { count, newestTs: clockTs }] as const] : [],
@@ -355,7 +358,7 @@ const advisedLength = 32;
 
 /** What an external broker asks: only where a secret of its own says that there is one. */
 export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Route[] {
-  const { db, bus, keys, clock, releases, metrics } = shared;
+  const { db, bus, keys, clock, disposables, metrics } = shared;
   const isDisabled = shared.disabled.has;
   const { brokerHookSecret: secret, bridgeSecret } = shared.config;
   if (secret === null) return [];
@@ -379,8 +382,8 @@ export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Rout
     watch: startLoginWatchOf(shared),
   });
   const identifier = createDeviceIdentifier({ db, bus, isDisabled });
-  releases.add('logins of hooks', () => authenticator.close());
-  releases.add('devices of hooks', () => identifier.close());
+  disposables.add('logins of hooks', () => authenticator.close());
+  disposables.add('devices of hooks', () => identifier.close());
   const { authenticateDevice } = authenticator;
   const { identify } = identifier;
   const onRefused = observeHooks(metrics.registry);
@@ -405,14 +408,14 @@ export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Rout
 export type Console = {
   /** How the page's session reaches any route. */
   cookie(keys: Shared['keys']): SessionCookie;
-  listRoutes(of: { shared: Shared; doors: Doors; accounts: AccountsOptions }): Route[];
+  listRoutes(of: { shared: Shared; auth: Auth; accounts: AccountsOptions }): Route[];
 };
 
 /** Begins to build the console, beside the start of the database; null where it is turned off. */
 export function startConsole(
   config: Config,
   log: ServiceLog,
-  releases: ReleaseSteps,
+  disposables: Disposables,
 ): Console | null {
   if (!config.console.enabled || config.role.name === 'connector') return null;
   const { databaseUrl, dataDir } = config;
@@ -421,16 +424,16 @@ export function startConsole(
     cacheDir: databaseUrl === null ? join(dataDir, 'console') : null,
     log: log.child({ component: 'console' }),
   });
-  releases.add('console', () => build.close());
+  disposables.add('console', () => build.close());
   const cookie = ({ accountTokens }: Shared['keys']) =>
     createSessionCookie({ keys: accountTokens, publicUrl: config.publicUrl });
   return {
     cookie,
-    listRoutes({ shared, doors, accounts }) {
+    listRoutes({ shared, auth, accounts }) {
       build.tell();
       return [
         ...pageRoutes(build.find),
-        ...listSessionRoutes(cookie(shared.keys), shared, doors, accounts),
+        ...listSessionRoutes(cookie(shared.keys), shared, auth, accounts),
       ];
     },
   };
@@ -439,7 +442,7 @@ export function startConsole(
 function listSessionRoutes(
   cookie: SessionCookie,
   { db }: Shared,
-  { sessions, authenticate }: Doors,
+  { sessions, authenticate }: Auth,
   accounts: AccountsOptions,
 ): Route[] {
   const refuseSlowly = createRefuseSlowly(accounts.refusalPauseMs);

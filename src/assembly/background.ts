@@ -24,7 +24,7 @@ import {
   startJobRunner,
 } from '../jobs/jobs.ts';
 import { startEvery } from '../lib/wait.ts';
-import { forgetGaps } from '../listening/listening.ts';
+import { forgetGaps } from '../connector-uptime/connector-uptime.ts';
 import { observeNearQuotas } from '../metrics/observe.ts';
 import { asDeliveryError } from '../notifications/channels/channel.ts';
 import { emailDriver, type EmailOptions } from '../notifications/channels/email.ts';
@@ -38,30 +38,31 @@ import type { EndedSession } from '../sessions/sessions.ts';
 import { forgetTickets } from '../streams/tickets.ts';
 import { forgetOldAlarms, mailOptions } from './people.ts';
 import type { Shared } from './shared.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 type JobDeps = {
   removal: Pick<DeviceRemoval, 'removeWithin' | 'finishRemoval'>;
   acting: ActDeps;
   /** Labels of devices of the account changed. */
-  onLabelled: (accountId: number, nowTs: number) => Promise<void>;
+  onLabelled: (accountId: number, nowTs: WallMs) => Promise<void>;
 };
 
 /** Does what accounts begin with many devices. */
 export function startJobs(shared: Shared, deps: JobDeps) {
-  const { db, log, limitsOf, monotonicClock, clock, releases } = shared;
+  const { db, log, limitsOf, monotonicClock, clock, disposables } = shared;
   const { believedTs } = shared.believed;
   const jobsLog = log.child({ component: 'jobs' });
   const runner = startJobRunner({
     db,
     doPiece: createDoPiece(deps, clock),
-    nowMs: monotonicClock,
+    monotonicClock,
     onError: (err) =>
       jobsLog.warn(
         { event: 'jobs.piece-failed', err },
         'A job failed for some devices; it will be retried.',
       ),
   });
-  releases.add('jobs', () => runner.close());
+  disposables.add('jobs', () => runner.close());
   return {
     startJob: createStartJob({ db, limitsOf, believedTs, onStarted: runner.wake }),
     listJobDevices,
@@ -71,10 +72,10 @@ export function startJobs(shared: Shared, deps: JobDeps) {
 /** A chore of the upkeep. */
 export const forgetOldJobs =
   ({ db }: Pick<Shared, 'db'>) =>
-  (nowTs: number): Promise<void> =>
+  (nowTs: WallMs): Promise<void> =>
     forgetJobs(db, { accountId: null, keep: 0, ...keptSince(nowTs) });
 
-function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => number): DoPiece {
+function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: Clock): DoPiece {
   return async (tx, piece) => {
     const { accountId, uuids, labels } = piece;
     const { action, ...of } = piece.action as StoredAction;
@@ -99,7 +100,7 @@ function createDoPiece({ removal, acting, onLabelled }: JobDeps, clock: () => nu
         const devices = await listReachable(tx, accountId, { uuids, labels });
         const until =
           action === 'mute' ? { untilTs: of.untilTs ?? 0, reason: of.reason ?? null } : null;
-        await muteWithin(tx, acting.telling, { accountId, by, devices }, until);
+        await muteWithin(tx, acting.notifier, { accountId, by, devices }, until);
         const deviceIds = devices.map(({ deviceId }) => deviceId);
         const after = () => acting.bus.publish('events', { accountIds: [accountId], deviceIds });
         return { failed: missing(uuids, devices), after };
@@ -146,7 +147,7 @@ function startSending(
   options: EmailOptions,
   refusals: Pick<RefusalLog, 'note'>,
 ): void {
-  const { config, db, clock, keys, publicUrl, releases } = shared;
+  const { config, db, clock, keys, publicUrl, disposables } = shared;
   const log = shared.log.child({ component: 'accounts' });
   const driver = emailDriver(options);
   const onError = (err: unknown) =>
@@ -184,7 +185,7 @@ function startSending(
     },
     tend: () => undelivered.flush(),
   });
-  releases.add('mails to accounts', async () => {
+  disposables.add('mails to accounts', async () => {
     await mailer.close();
     undelivered.flush({ isEnd: true });
     driver.close();
@@ -194,7 +195,7 @@ function startSending(
 const dayMs = 86_400_000;
 
 /** Where refused logins of this process are written down. */
-export function startRefusals({ db, clock, log, releases }: Shared): RefusalLog {
+export function startRefusals({ db, clock, log, disposables }: Shared): RefusalLog {
   const onError = (err: unknown) =>
     log
       .child({ component: 'audit' })
@@ -203,7 +204,7 @@ export function startRefusals({ db, clock, log, releases }: Shared): RefusalLog 
         'Refused logins could not be written to the audit trail; the service will try again.',
       );
   const refusals = startRefusalLog({ db, clock, onError });
-  releases.add('refused logins', () => refusals.close());
+  disposables.add('refused logins', () => refusals.close());
   return refusals;
 }
 
@@ -242,7 +243,7 @@ export async function startHistoryCare(
   shared: Shared,
   isLiveSession: (sessionId: string) => Promise<boolean>,
 ) {
-  const { log, db, bus, believed, monotonicClock, releases } = shared;
+  const { log, db, bus, believed, monotonicClock, disposables } = shared;
   const uncompressed = new Gauge({
     name: 'history_uncompressed_chunks',
     help:
@@ -273,7 +274,7 @@ export async function startHistoryCare(
     );
   const clearing = createClearing({
     db,
-    nowMs: monotonicClock,
+    monotonicClock,
     detach: (accountId, limit) => detachDevices(db, bus, accountId, limit),
     onError: onClearingError,
   });
@@ -282,7 +283,7 @@ export async function startHistoryCare(
   const stopClearing = startEvery(clearEveryMs, (signal) =>
     clearing.resume(signal).catch(onClearingError),
   );
-  releases.add('clearing of removed devices', async () => {
+  disposables.add('clearing of removed devices', async () => {
     await stopClearing();
     await clearing.close();
   });
@@ -303,7 +304,7 @@ export async function startHistoryCare(
       { event: 'history.upkeep-waits' },
       'Expired data is not deleted, because the clock is in doubt. `npm run clock` shows details.',
     );
-  releases.add(
+  disposables.add(
     'upkeep of the history',
     startUpkeep({
       db,
@@ -326,7 +327,7 @@ const said = [
 
 /** Tells accounts, and the operator, which quotas near their end: once in an installation, whoever looks. */
 export function startQuotaWatchOf(shared: Shared): void {
-  const { config, db, clock, limitsOf, metrics, releases } = shared;
+  const { config, db, clock, limitsOf, metrics, disposables } = shared;
   const log = shared.log.child({ component: 'quotas' });
   const observe = observeNearQuotas(metrics.registry);
   let known: NearCounts = new Map();
@@ -335,8 +336,8 @@ export function startQuotaWatchOf(shared: Shared): void {
     quotas: config.quotas,
     retention: config.retention,
     clock,
-    tell: (tx, accountId, near, nowMs) =>
-      enqueueQuotaNotice(tx, accountId, near, { quotasOf: limitsOf, nowMs }),
+    notify: (tx, accountId, near, nowTs) =>
+      enqueueQuotaNotice(tx, accountId, near, { quotasOf: limitsOf, nowTs }),
     onLook(counts) {
       observe(counts);
       for (const { level, event, text } of said) {
@@ -351,5 +352,5 @@ export function startQuotaWatchOf(shared: Shared): void {
         'The service could not check which quotas are almost used up; it will try again in a minute.',
       ),
   });
-  releases.add('quotas that near their end', () => watch.close());
+  disposables.add('quotas that near their end', () => watch.close());
 }

@@ -8,7 +8,7 @@ import {
   type BridgeView,
   type BrokerAddress,
   createBridgeStatus,
-  type LeaseTurn,
+  type LeaseTerm,
   type StartLease,
   withoutCredentials,
 } from '../../connector/bridge/status.ts';
@@ -24,16 +24,16 @@ import type { Sql } from '../db/sql.ts';
 import { createDeviceIdentifier } from '../devices/tokens.ts';
 import type { ObservedBridge } from '../metrics/observe.ts';
 import { StartError } from '../start-error.ts';
-import { atConnector, type ConnectorSide, devicePorts } from './device-ports.ts';
+import { atConnector, type ConnectorContext, devicePorts } from './device-ports.ts';
 
-export type BridgeSide = {
+export type RunningBridge = {
   /** It is connected, or stands by and could take over. */
   isReady(): boolean;
   /** The broker has taken its subscription. */
   isSubscribed(): boolean;
 };
 
-export type BridgeSideDeps = ConnectorSide & {
+export type BridgeDeps = ConnectorContext & {
   settings: BridgeSettings;
   /** One run of this process. */
   runUuid: string;
@@ -41,17 +41,17 @@ export type BridgeSideDeps = ConnectorSide & {
 };
 
 /** A connector of kind `bridge`: its devices are those of an external broker. */
-export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide> {
-  const { settings, shared, observer } = side;
-  const { config, db, bus, edges } = shared;
-  const log = bridgeLog(side);
+export async function startBridgeConnector(context: BridgeDeps): Promise<RunningBridge> {
+  const { settings, shared, observer } = context;
+  const { config, db, bus, ingress } = shared;
+  const log = bridgeLog(context);
   const identifier = createDeviceIdentifier({ db, bus, isDisabled: shared.disabled.has });
-  shared.releases.add('known devices', () => identifier.close());
+  shared.disposables.add('known devices', () => identifier.close());
   const broker = await readBroker(settings);
-  const { status, report } = startStatus(side, broker);
+  const { status, report } = startStatus(context, broker);
   const { maxPacketBytes } = config.mqtt;
   const { rejectionsPerMessage } = config.quotas;
-  const start = (turn?: LeaseTurn) =>
+  const start = (turn?: LeaseTerm) =>
     startBridge(
       {
         broker,
@@ -63,33 +63,33 @@ export async function startBridgeSide(side: BridgeSideDeps): Promise<BridgeSide>
         observe: observer,
         addIntake: shared.memory.addIntake,
       },
-      { ...devicePorts(side), identify: atConnector(settings.id, identifier.identify) },
+      { ...devicePorts(context), identify: atConnector(settings.id, identifier.identify) },
       turn,
     );
   const isSubscribed = () => status.read().isConnected;
   const leaseName = leaseNameOf(settings);
   if (leaseName === null) {
     const bridge = start();
-    edges.add(`bridge ${settings.name}`, (drainMs) => bridge.close({ drainMs }));
+    ingress.add(`bridge ${settings.name}`, (drainMs) => bridge.close({ drainMs }));
     await bridge.ready;
     await report.written();
     return { isReady: isSubscribed, isSubscribed };
   }
-  const startLease = leaseFor(leaseName, side);
+  const startLease = leaseFor(leaseName, context);
   const standBy = await startStandBy({ broker, startLease, startBridge: start, status, log });
-  edges.add(`bridge ${settings.name}`, (drainMs) => standBy.close({ drainMs }));
+  ingress.add(`bridge ${settings.name}`, (drainMs) => standBy.close({ drainMs }));
   await report.written();
   return { isReady: standBy.isReady, isSubscribed };
 }
 
-const bridgeLog = ({ settings, shared }: Pick<BridgeSideDeps, 'settings' | 'shared'>) =>
+const bridgeLog = ({ settings, shared }: Pick<BridgeDeps, 'settings' | 'shared'>) =>
   shared.log.child({ component: 'bridge', connectorId: settings.id });
 
 /** Where the bridge writes its state; the metrics and, for `/v2/status`, the report read it there. */
-function startStatus(side: BridgeSideDeps, broker: BrokerAddress) {
-  const { settings, runUuid, shared, observeBridge } = side;
-  const { db, clock, releases } = shared;
-  const log = bridgeLog(side);
+function startStatus(context: BridgeDeps, broker: BrokerAddress) {
+  const { settings, runUuid, shared, observeBridge } = context;
+  const { db, clock, disposables } = shared;
+  const log = bridgeLog(context);
   const { id: connectorId, name: connectorName } = settings;
   const status: BridgeStatus = createBridgeStatus({
     name: { ...broker, connectorName, filter: filterOf(broker) },
@@ -111,7 +111,7 @@ function startStatus(side: BridgeSideDeps, broker: BrokerAddress) {
       ),
   });
   observeBridge({ connector: connectorName, read: status.read });
-  releases.add(`report of bridge ${connectorName}`, async () => {
+  disposables.add(`report of bridge ${connectorName}`, async () => {
     status.end();
     await report.close();
   });
@@ -119,13 +119,13 @@ function startStatus(side: BridgeSideDeps, broker: BrokerAddress) {
 }
 
 /** Held by one process at a time: the broker's session belongs to the service, not to a bridge. */
-function leaseFor(name: string, side: Pick<BridgeSideDeps, 'settings' | 'shared'>): StartLease {
+function leaseFor(name: string, context: Pick<BridgeDeps, 'settings' | 'shared'>): StartLease {
   const {
     id,
     broker: { url },
-  } = side.settings;
-  const { storage } = side.shared;
-  const log = bridgeLog(side);
+  } = context.settings;
+  const { storage } = context.shared;
+  const log = bridgeLog(context);
   const broker = withoutCredentials(url);
   return (holder) =>
     startLease({

@@ -20,11 +20,11 @@ import type { Downlinks } from '../profiles/downlinks.ts';
 import type { Shared } from './shared.ts';
 
 /** What any connector of this process is made with. */
-export type ConnectorSide = {
+export type ConnectorContext = {
   shared: Shared;
   downlinks: Downlinks;
   ingest: Ingest;
-  holds: AccountThrottle;
+  throttle: AccountThrottle;
   presence: PresenceRecorder;
   observer: Observer;
   /** Devices have one rate, whichever transports they use. */
@@ -36,9 +36,9 @@ export function devicePorts({
   shared,
   downlinks,
   ingest,
-  holds,
+  throttle,
   presence,
-}: ConnectorSide): DevicePorts {
+}: ConnectorContext): DevicePorts {
   return {
     ingest: ingest.ingest,
     withdraw: ingest.withdraw,
@@ -46,7 +46,7 @@ export function devicePorts({
     due: downlinks.due,
     delivered: downlinks.delivered,
     presence: presence.presence,
-    holds,
+    throttle,
     bus: shared.bus,
     onAccountDisabled: shared.disabled.onDisabled,
     clock: shared.clock,
@@ -73,7 +73,7 @@ export type DeviceLogins = {
 
 /** One for all connectors of the process: what one has learned of a token, the others know. */
 export function startDeviceLogins(shared: Shared): DeviceLogins {
-  const { db, bus, clock, disabled, releases } = shared;
+  const { db, bus, clock, disabled, disposables } = shared;
   const { deviceTokens: keys, secretIds } = shared.keys;
   const watch = startLoginWatchOf(shared);
   const authenticator = createDeviceAuthenticator({
@@ -85,7 +85,7 @@ export function startDeviceLogins(shared: Shared): DeviceLogins {
     isDisabled: disabled.has,
     watch,
   });
-  releases.add('device logins', () => authenticator.close());
+  disposables.add('device logins', () => authenticator.close());
   return {
     authenticator,
     watch,
@@ -95,15 +95,15 @@ export function startDeviceLogins(shared: Shared): DeviceLogins {
 
 /** What connectors are handed that let devices in. */
 export function connectorPorts(
-  side: ConnectorSide,
+  context: ConnectorContext,
   connectorId: number,
   { authenticator: { authenticateDevice, isStillAllowed }, watch, findDueToken }: DeviceLogins,
 ): ConnectorPorts {
-  const { limitsOf } = side.shared;
+  const { limitsOf } = context.shared;
   return {
-    ...devicePorts(side),
+    ...devicePorts(context),
     async subscribed(device, topics) {
-      const messages = await side.downlinks.subscribed(device, topics);
+      const messages = await context.downlinks.subscribed(device, topics);
       const token = topics.includes('token') ? await findDueToken(device.deviceId) : null;
       return token ? [...messages, token] : messages;
     },
@@ -111,7 +111,7 @@ export function connectorPorts(
     isStillAllowed,
     loginRefused: watch.refused,
     maxConnectionsOf: (accountId) => limitsOf(accountId).connections,
-    othersWait: side.ingest.othersWait,
+    othersWait: context.ingest.othersWait,
     measurementsPerSecond: (accountId) => limitsOf(accountId).measurementsPerSecond,
   };
 }
@@ -137,7 +137,7 @@ export function connectorLimits({ mqtt, quotas }: Config): ConnectorLimits {
 }
 
 /** Keeps what this process refuses of devices' logins, and notes who is let in again. */
-export function startLoginWatchOf({ db, clock, log, releases }: Shared): LoginWatch {
+export function startLoginWatchOf({ db, clock, log, disposables }: Shared): LoginWatch {
   const onError = (err: unknown) =>
     log
       .child({ component: 'devices' })
@@ -146,7 +146,7 @@ export function startLoginWatchOf({ db, clock, log, releases }: Shared): LoginWa
         'Refused logins of devices could not be written; the service will try again.',
       );
   const { refused, letIn, close } = startLoginWatch({ db, clock, onError });
-  releases.add('refused logins of devices', close);
+  disposables.add('refused logins of devices', close);
   return {
     // What a device that is not known yet calls itself can be any text.
     refused: (login) => {
@@ -171,10 +171,10 @@ export function startCatchUpOf(
   shared: Shared,
   ingest: Pick<Ingest, 'isAlone'>,
 ): ((accountId: number) => boolean) | undefined {
-  const { config, db, monotonicClock, releases, requests } = shared;
+  const { config, db, monotonicClock, disposables, requests } = shared;
   if (!config.mqtt.catchUp) return undefined;
-  const processes = watchOtherProcesses({ db, nowMs: monotonicClock });
-  releases.add('watch of other processes', async () => processes.close());
+  const processes = watchOtherProcesses({ db, monotonicClock });
+  disposables.add('watch of other processes', async () => processes.close());
   return (accountId) =>
     ingest.isAlone(accountId, quietMs) &&
     monotonicClock() - requests.than(accountId) > quietMs &&
@@ -186,7 +186,7 @@ export async function startPresenceOf(
   shared: Shared,
   connectorId: number,
 ): Promise<PresenceRecorder> {
-  const { db, bus, log, clock, releases } = shared;
+  const { db, bus, log, clock, disposables } = shared;
   const devicesLog = log.child({ component: 'devices', connectorId });
   const onError = (err: unknown) =>
     devicesLog.warn(
@@ -195,6 +195,6 @@ export async function startPresenceOf(
     );
   const tell = (accounts: PresenceNotice[]) => bus.publish('presence', { accounts });
   const presence = await startPresence({ db, connectorId, clock, tell, onError });
-  releases.add('presence', () => presence.close());
+  disposables.add('presence', () => presence.close());
   return presence;
 }

@@ -18,22 +18,25 @@ import { type HttpOptions, type HttpServer, startHttp } from '../http/server.ts'
 import type { Ingest } from '../ingest/ingest.ts';
 import { startTicks } from '../ingest/ticks.ts';
 import { startEvery } from '../lib/wait.ts';
-import { type ListeningWatch, startListening } from '../listening/listening.ts';
+import {
+  type ConnectorUptime,
+  startConnectorUptime,
+} from '../connector-uptime/connector-uptime.ts';
 import {
   observeBridges,
   observeConnector,
-  observeHttpTurns,
+  observeHttpQueue,
   observeHttpUplink,
   observeTicks,
 } from '../metrics/observe.ts';
 import { startHeartbeat } from '../notifications/heartbeat.ts';
 import type { Notifications } from '../notifications/notifications.ts';
 import { createDownlinks } from '../profiles/downlinks.ts';
-import { type BridgeSide, leaseNameOf, startBridgeSide } from './bridges.ts';
+import { type RunningBridge, leaseNameOf, startBridgeConnector } from './bridges.ts';
 import {
   connectorLimits,
   connectorPorts,
-  type ConnectorSide,
+  type ConnectorContext,
   type DeviceLogins,
   startDeviceLogins,
   startPresenceOf,
@@ -41,8 +44,9 @@ import {
 } from './device-ports.ts';
 import { startIngestion } from './ingest.ts';
 import type { Shared } from './shared.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
-export type DeviceSide = {
+export type DeviceServices = {
   /** The one that listens in this process; null where only bridges run. */
   connector: Connector | null;
   /** Takes requests of devices, on the HTTP of this process; null where no such connector runs here. */
@@ -54,35 +58,43 @@ export type DeviceSide = {
 };
 
 /** The half that devices talk to: connectors, ingest and notifications. */
-export async function startDeviceSide(shared: Shared): Promise<DeviceSide> {
+export async function startDeviceServices(shared: Shared): Promise<DeviceServices> {
   const downlinks = createDownlinks(shared);
   const runUuid = randomUUID();
-  const listening = await startListeningOf(shared);
-  const { ingest, holds, outbox } = await startIngestion(shared, downlinks, runUuid, listening);
+  const listening = await startUptimeOf(shared);
+  const { ingest, throttle, outbox } = await startIngestion(shared, downlinks, runUuid, listening);
   const observer = observeConnector(shared.metrics.registry);
   const rateStore = startRatesOf(shared, ingest);
   const observeBridge = observeBridges(shared.metrics.registry);
-  const bridges: BridgeSide[] = [];
+  const bridges: RunningBridge[] = [];
   let connector: Connector | null = null;
   let uplink: HttpConnector | null = null;
   const logins = startDeviceLogins(shared);
   for (const settings of pickConnectors(shared)) {
     const presence = await startPresenceOf(shared, settings.id);
-    const side: ConnectorSide = { shared, downlinks, ingest, holds, presence, observer, rateStore };
+    const context: ConnectorContext = {
+      shared,
+      downlinks,
+      ingest,
+      throttle,
+      presence,
+      observer,
+      rateStore,
+    };
     if (settings.kind === 'mqtt') {
-      connector = await startMqtt(side, settings.id, logins);
+      connector = await startMqtt(context, settings.id, logins);
       await listening.add(settings.id, ingest.isStoring);
     } else if (settings.kind === 'http') {
-      uplink = startUplink(side, settings.id, logins);
+      uplink = startUplink(context, settings.id, logins);
       await listening.add(settings.id, ingest.isStoring);
     } else {
-      const bridge = await startBridgeSide({ ...side, settings, runUuid, observeBridge });
+      const bridge = await startBridgeConnector({ ...context, settings, runUuid, observeBridge });
       bridges.push(bridge);
       await listening.add(settings.id, () => bridge.isSubscribed() && ingest.isStoring());
     }
   }
-  startTicksOf(shared, { ingest, holds, connector, listening });
-  startHeartbeatOf(shared, { outbox, holds, listening });
+  startTicksOf(shared, { ingest, throttle, connector, listening });
+  startHeartbeatOf(shared, { outbox, throttle, listening });
   const { othersWait } = ingest;
   const isBridgeReady = () => bridges.every(({ isReady }) => isReady());
   return { connector, uplink, othersWait, isBridgeReady };
@@ -96,11 +108,11 @@ function pickConnectors({ config: { role, connectors } }: Shared): ConnectorSett
 }
 
 /** Since when, and when not, the connectors of the configuration listen to their devices. */
-export async function startListeningOf(shared: Shared): Promise<ListeningWatch> {
-  const { config, db, clock, releases } = shared;
+export async function startUptimeOf(shared: Shared): Promise<ConnectorUptime> {
+  const { config, db, clock, disposables } = shared;
   const log = shared.log.child({ component: 'devices' });
   const leaders = leadersAmong(config.connectors);
-  const listening = await startListening({
+  const listening = await startConnectorUptime({
     db,
     clock,
     leaderOf: (connectorId) => leaders.get(connectorId) ?? null,
@@ -110,7 +122,7 @@ export async function startListeningOf(shared: Shared): Promise<ListeningWatch> 
         'The times at which connectors listened could not be stored; the service will try again.',
       ),
   });
-  releases.add('listening', () => listening.close());
+  disposables.add('listening', () => listening.close());
   return listening;
 }
 
@@ -135,11 +147,11 @@ function sharedName(connector: ConnectorSettings): string {
 
 /** Takes what devices send over MQTT, with a broker of its own. */
 export async function startMqtt(
-  side: ConnectorSide,
+  context: ConnectorContext,
   connectorId: number,
   logins: DeviceLogins,
 ): Promise<Connector> {
-  const { shared, observer } = side;
+  const { shared, observer } = context;
   const { config, log } = shared;
   const connector = await startConnector(
     {
@@ -151,13 +163,13 @@ export async function startMqtt(
       log: log.child({ component: 'mqtt', connectorId }),
       observe: observer,
       now: shared.monotonicClock,
-      rateStore: side.rateStore,
+      rateStore: context.rateStore,
     },
-    connectorPorts(side, connectorId, logins),
+    connectorPorts(context, connectorId, logins),
   );
   shared.memory.addIntake(connector.pause);
   watchExpiry(shared, connector.certificateExpiresTs);
-  shared.edges.add('MQTT', (drainMs) => connector.close({ drainMs }));
+  shared.ingress.add('MQTT', (drainMs) => connector.close({ drainMs }));
   return connector;
 }
 
@@ -167,7 +179,7 @@ const soonMs = 21 * dayMs;
 
 /** Tells in a metric when the certificate ends, and says so in the log, once a day, when that is near or has passed. */
 function watchExpiry(
-  { clock, log, metrics, releases }: Shared,
+  { clock, log, metrics, disposables }: Shared,
   expiresTs: Connector['certificateExpiresTs'],
 ): void {
   new Gauge({
@@ -192,16 +204,16 @@ function watchExpiry(
       `The certificate of MQTT over TLS ${when}; devices refuse an expired certificate.`,
     );
   };
-  releases.add('certificate', startEvery(dayMs, check));
+  disposables.add('certificate', startEvery(dayMs, check));
 }
 
 /** Takes what devices send over HTTP; the API listens for it, or `startUplinkHttp`. */
 export function startUplink(
-  side: ConnectorSide,
+  context: ConnectorContext,
   connectorId: number,
   logins: DeviceLogins,
 ): HttpConnector {
-  const { shared } = side;
+  const { shared } = context;
   const { config, log, metrics, readiness } = shared;
   const uplink: HttpConnector = startHttpConnector(
     {
@@ -209,15 +221,15 @@ export function startUplink(
       log: log.child({ component: 'http-uplink', connectorId }),
       observe: observeHttpUplink(metrics.registry, () => uplink.snapshot()),
       now: shared.monotonicClock,
-      rateStore: side.rateStore,
+      rateStore: context.rateStore,
       findAddress: addressOf(config.http.trustedProxies),
       onLogin: ({ socket }) => shared.places.know(socket),
       isLeaving: readiness.isStopping,
     },
-    connectorPorts(side, connectorId, logins),
+    connectorPorts(context, connectorId, logins),
   );
   shared.memory.addIntake(uplink.pause);
-  shared.edges.add('HTTP uplink', (drainMs) => uplink.close({ drainMs }));
+  shared.ingress.add('HTTP uplink', (drainMs) => uplink.close({ drainMs }));
   return uplink;
 }
 
@@ -253,8 +265,8 @@ export async function startConnectorHttp(
     isShort: shared.memory.isShort,
     isLeaving: readiness.isStopping,
   });
-  observeHttpTurns(metrics.registry, http.countWaiting);
-  shared.edges.add('HTTP', (withinMs) => http.close(withinMs));
+  observeHttpQueue(metrics.registry, http.countWaiting);
+  shared.ingress.add('HTTP', (withinMs) => http.close(withinMs));
   return http;
 }
 
@@ -277,49 +289,49 @@ export function upgradesOf(
   };
 }
 
-type TicksSide = {
+type TicksContext = {
   ingest: Pick<Ingest, 'tick'>;
-  holds: AccountThrottle;
+  throttle: AccountThrottle;
   connector: Pick<Connector, 'isConnected'> | null;
-  listening: Pick<ListeningWatch, 'isHere' | 'isKnownAt'>;
+  listening: Pick<ConnectorUptime, 'isHere' | 'isKnownAt'>;
 };
 
 /** Evaluates timed conditions (a duration, a silence) when they are due: this process takes what is due of its own at once, of others a little later. */
 export function startTicksOf(
   shared: Shared,
-  { ingest, holds, connector, listening }: TicksSide,
+  { ingest, throttle, connector, listening }: TicksContext,
 ): void {
-  const { config, db, clock, monotonicClock, log, metrics, releases } = shared;
+  const { config, db, clock, monotonicClock, log, metrics, disposables } = shared;
   const intermittent = new Set(intermittentAmong(config.connectors));
   const ticks = startTicks({
     db,
     clock,
-    nowMs: monotonicClock,
+    monotonicClock,
     tick: ingest.tick,
     isHere: ({ uuid, connectorId, isConnected }) =>
       connector?.isConnected(uuid) === true ||
       // Of several processes with that connector each may take it: the second one finds nothing due.
       ((intermittent.has(connectorId) || !isConnected) && listening.isHere(connectorId)),
     isHeardOf: ({ connectorId, dueTs }) => listening.isKnownAt(connectorId, dueTs),
-    isHeld: (accountId) => holds.waitMs(accountId) > 0,
+    isHeld: (accountId) => throttle.waitMs(accountId) > 0,
     log: log.child({ component: 'ingest' }),
     observe: observeTicks(metrics.registry),
   });
-  releases.add('ticks', () => ticks.close());
+  disposables.add('ticks', () => ticks.close());
 }
 
 type Watched = {
   outbox: Pick<Notifications, 'lastLookTs'>;
-  holds: Pick<AccountThrottle, 'waitMs'>;
-  listening: Pick<ListeningWatch, 'of'>;
+  throttle: Pick<AccountThrottle, 'waitMs'>;
+  listening: Pick<ConnectorUptime, 'of'>;
 };
 
 /** Later than this is not on time. */
 const lateMs = 60_000;
 
 /** Has a watcher elsewhere see that devices are heard, and that what is due is done; where one is configured. */
-export function startHeartbeatOf(shared: Shared, { outbox, holds, listening }: Watched): void {
-  const { config, db, clock, log, releases } = shared;
+export function startHeartbeatOf(shared: Shared, { outbox, throttle, listening }: Watched): void {
+  const { config, db, clock, log, disposables } = shared;
   const { heartbeat } = config.notifications;
   if (heartbeat === null) return;
   const beating = startHeartbeat({
@@ -329,12 +341,12 @@ export function startHeartbeatOf(shared: Shared, { outbox, holds, listening }: W
       connectors: () =>
         config.connectors.every(({ id }) => listening.of(id)?.gaps.at(-1)?.toTs !== null),
       ticks: async () =>
-        (await listLateAccounts(db)).every((accountId) => holds.waitMs(accountId) > 0),
+        (await listLateAccounts(db)).every((accountId) => throttle.waitMs(accountId) > 0),
       alarms: () => areAlarmsOnTime(db, clock()),
       deliveries: () => clock() - (outbox.lastLookTs() ?? 0) < lateMs,
     },
   });
-  releases.add('heartbeat', () => beating.close());
+  disposables.add('heartbeat', () => beating.close());
 }
 
 /** Accounts with devices that time should have been told. Those over a quota have to wait. */
@@ -348,7 +360,7 @@ async function listLateAccounts(db: Sql): Promise<number[]> {
   return rows.map(({ accountId }) => accountId);
 }
 
-async function areAlarmsOnTime(db: Sql, nowTs: number): Promise<boolean> {
+async function areAlarmsOnTime(db: Sql, nowTs: WallMs): Promise<boolean> {
   const { rows } = await db.query(
     `select from alarm
       where closed_at is null and next_at < ms_to_timestamp($1) limit 1`,

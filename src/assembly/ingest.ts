@@ -8,7 +8,7 @@ import { keepRejections } from '../devices/rejections.ts';
 import { recordEvents } from '../events/routes.ts';
 import type { EventQuotaOptions } from '../ingest/event-quota.ts';
 import { type Ingest, type IngestDeps, type IngestOptions, startIngest } from '../ingest/ingest.ts';
-import type { ListeningWatch } from '../listening/listening.ts';
+import type { ConnectorUptime } from '../connector-uptime/connector-uptime.ts';
 import { startListeners } from '../live/listeners.ts';
 import {
   addMeasurements,
@@ -32,6 +32,7 @@ import { createEventRate, type EventRate } from '../quotas/rates.ts';
 import { diskFullText, type HealthCheck } from './lifecycle.ts';
 import { startAlarms, startNotificationsOf } from './people.ts';
 import type { Shared } from './shared.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 const dayMs = 86_400_000;
 /** Two transactions beside each other, one of ticks, and what reads devices for them. */
@@ -40,16 +41,17 @@ const ingestConnections = 5;
 const ingestConnectMs = 5_000;
 
 /** What devices' messages come to, once for all connectors of the process. */
-export type Ingestion = { ingest: Ingest; holds: AccountThrottle; outbox: Notifications };
+export type Ingestion = { ingest: Ingest; throttle: AccountThrottle; outbox: Notifications };
 
 /** Starts what stores devices' messages, what tells people of them, and what counts them against quotas. */
 export async function startIngestion(
   shared: Shared,
   { handOver }: Pick<Downlinks, 'handOver'>,
   runUuid: string,
-  listening: Pick<ListeningWatch, 'of'>,
+  listening: Pick<ConnectorUptime, 'of'>,
 ): Promise<Ingestion> {
-  const { log, releases, bus, clock, monotonicClock, memory, metrics, limitsOf, health } = shared;
+  const { log, disposables, bus, clock, monotonicClock, memory, metrics, limitsOf, health } =
+    shared;
   const outbox = await startNotificationsOf(shared);
   const knownSeries = createKnownSeries();
   const db = openIngestDb(shared, knownSeries);
@@ -57,7 +59,7 @@ export async function startIngestion(
   const rate = createEventRate(limitsOf, monotonicClock);
   const eventQuota = createEventCounters(activity, rate, limitsOf);
   const listeners = startListeners({ bus, monotonicClock });
-  releases.add('listeners', () => listeners.close());
+  disposables.add('listeners', () => listeners.close());
   const decideAlarms = startAlarms(shared, { outbox, eventsLeft: eventsLeftOf(eventQuota) });
   const ingest: Ingest = startIngest(optionsOf(shared, listening), {
     db,
@@ -69,7 +71,7 @@ export async function startIngestion(
     listWaitingSenses,
     eventQuota,
     clock,
-    nowMs: monotonicClock,
+    monotonicClock,
     newUuid: randomUUID,
     random: Math.random,
     handOver,
@@ -79,8 +81,8 @@ export async function startIngestion(
   health.add('database-writes', checkStalled(ingest));
   memory.addCache(ingest.forget);
   shared.onClockMoved(ingest.forgetStamps);
-  releases.add('ingest', (drainMs) => ingest.close(drainMs));
-  return { ingest, outbox, holds: await startHoldsOf(shared, rate, ingest) };
+  disposables.add('ingest', (drainMs) => ingest.close(drainMs));
+  return { ingest, outbox, throttle: await startThrottleOf(shared, rate, ingest) };
 }
 
 /** Messages that wait for so long while nothing is committed, ms: devices are disconnected then (`mqtt.storeTimeoutMs`). */
@@ -114,7 +116,7 @@ function openIngestDb({ storage }: Shared, knownSeries: KnownSeries): Database {
 
 function optionsOf(
   { config, limitsOf, memory, kept, believed }: Shared,
-  listening: Pick<ListeningWatch, 'of'>,
+  listening: Pick<ConnectorUptime, 'of'>,
 ): IngestOptions {
   const { maxAheadMs, ringMaxAgeMs } = config.ingest;
   const { rejectionsPerMessage, rejectionBytesPerDevice } = config.quotas;
@@ -163,7 +165,7 @@ function writersOf(
 
 /** What accounts use of their quotas, written from time to time. */
 export async function startActivityOf(
-  { db, limitsOf, clock, log, releases }: Shared,
+  { db, limitsOf, clock, log, disposables }: Shared,
   runUuid: string,
 ): Promise<Activity> {
   const quotasLog = log.child({ component: 'quotas' });
@@ -173,7 +175,7 @@ export async function startActivityOf(
       'The usage of accounts could not be stored; the service will try again.',
     );
   const activity = await startActivity({ db, limitsOf, clock, runUuid, onError });
-  releases.add('use of quotas', () => activity.close());
+  disposables.add('use of quotas', () => activity.close());
   return activity;
 }
 
@@ -183,8 +185,8 @@ export function eventsLeftOf(quota: EventQuotaOptions): (accountId: number) => n
 }
 
 /** What connectors ask whether an account's devices have to wait. */
-export async function startHoldsOf(
-  { db, config, log, releases, limitsOf, clock }: Shared,
+export async function startThrottleOf(
+  { db, config, log, disposables, limitsOf, clock }: Shared,
   rate: EventRate,
   ingest: Pick<Ingest, 'ingest'>,
 ): Promise<AccountThrottle> {
@@ -196,7 +198,7 @@ export async function startHoldsOf(
       'The storage used by accounts could not be estimated; the service will try again.',
     );
   const storage = await startStorageWatch({ db, limitsOf, retention, onError });
-  releases.add('estimates of storage', () => storage.close());
+  disposables.add('estimates of storage', () => storage.close());
   return createAccountThrottle({
     rate,
     storage,
@@ -212,7 +214,7 @@ export async function startHoldsOf(
 // As of any rejection.
 const maxTopicLength = 1_024;
 
-function storageFull(topic: string, arrivedTs: number): Uplink {
+function storageFull(topic: string, arrivedTs: WallMs): Uplink {
   const message =
     "The account's quota storedBytes is used up: its devices' messages wait, unacknowledged, " +
     'until there is room. Reported once a day.';

@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from 'prom-client';
 import type { Sql } from '../db/sql.ts';
-import type { WriteProbe, WriteTrouble } from '../db/write-probe.ts';
-import type { Clock, MonotonicClock } from '../lib/clock.ts';
+import type { WriteProbe, WriteFailure } from '../db/write-probe.ts';
+import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 import { startEvery } from '../lib/wait.ts';
 import type { Log } from '../log/logger.ts';
 
@@ -9,18 +9,18 @@ import type { Log } from '../log/logger.ts';
 type Step = { name: string; run: (withinMs: number) => unknown };
 
 /** What has been acquired so far, and how it is given back: last in, first out. */
-export type ReleaseSteps = {
+export type Disposables = {
   add(name: string, release: (withinMs: number) => unknown): void;
   /** How many there are. */
   count(): number;
   /**
    * Gives everything back but the first `keep`, also where a release fails or hangs. Names of those that did.
    */
-  releaseAll(budget: StopBudget, keep?: number): Promise<string[]>;
+  disposeAll(budget: StopBudget, keep?: number): Promise<string[]>;
 };
 
 /** Where others come in: closed first, and together, as HTTP hands connections over to MQTT. */
-export type Edges = {
+export type Ingress = {
   /** `close` finishes what is under way. */
   add(name: string, close: (withinMs: number) => Promise<void>): void;
   /** Closes them all, also where one fails or hangs. Names of those that did. */
@@ -28,28 +28,28 @@ export type Edges = {
 };
 
 /** What is under way gets most of the time; what is left is enough for giving back. */
-const edgesPart = 0.6;
+const ingressPart = 0.6;
 /** So that five releases that hang leave more than a tenth of the time to those behind them. */
 const releasePart = 1 / 3;
 
-export function createEdges(log: Log): Edges {
-  const edges: Step[] = [];
+export function createIngress(log: Log): Ingress {
+  const ingress: Step[] = [];
   return {
-    add: (name, run) => void edges.push({ name, run }),
+    add: (name, run) => void ingress.push({ name, run }),
     async close(budget) {
-      const shareMs = budget.share(edgesPart);
-      const closing = edges.splice(0).map(async (edge) => runStep(edge, shareMs, log));
+      const shareMs = budget.share(ingressPart);
+      const closing = ingress.splice(0).map(async (entry) => runStep(entry, shareMs, log));
       return (await Promise.all(closing)).flat();
     },
   };
 }
 
-export function createReleases(log: Log): ReleaseSteps {
+export function createDisposables(log: Log): Disposables {
   const held: Step[] = [];
   return {
     add: (name, run) => void held.push({ name, run }),
     count: () => held.length,
-    async releaseAll(budget, keep = 0) {
+    async disposeAll(budget, keep = 0) {
       const unfinished: string[] = [];
       while (held.length > keep) {
         const release = held.pop();
@@ -141,18 +141,18 @@ export const databaseAnswers = (db: Sql) => answers(() => db.query('select 1'));
 export type HealthPart = 'database-writes' | 'sessions';
 
 /** Why, as a code of docs/operations.md, with what only the log says. */
-export type Trouble = { reason: string; text: string; details?: Record<string, unknown> };
+export type Failure = { reason: string; text: string; details?: Record<string, unknown> };
 
 /** Null: all is well; `unknown`: whoever could say does not answer. Never rejects. */
-export type HealthCheck = () => Promise<Trouble | null | 'unknown'>;
+export type HealthCheck = () => Promise<Failure | null | 'unknown'>;
 
-export type KnownTrouble = { name: HealthPart; reason: string; sinceTs: number };
+export type KnownFailure = { name: HealthPart; reason: string; sinceTs: number };
 
 export type HealthWatch = {
   /** Adds a check. Of several of one part the first that finds something counts. */
   add(name: HealthPart, check: HealthCheck): void;
   /** What was found last. */
-  list(): KnownTrouble[];
+  list(): KnownFailure[];
   /** Why this does not work, and for how long that is known, ms; null: it works. */
   find(name: HealthPart): { reason: string; lastsMs: number } | null;
   close(): Promise<void>;
@@ -167,7 +167,7 @@ export type HealthWatchDeps = {
   everyMs?: number;
 };
 
-type Found = KnownTrouble & { sinceMs: number };
+type Found = KnownFailure & { sinceMs: number };
 
 /** Looks every few seconds at what a read does not show; says in log and metrics when something is wrong, and when it is over. */
 export function startHealthWatch(deps: HealthWatchDeps): HealthWatch {
@@ -177,14 +177,14 @@ export function startHealthWatch(deps: HealthWatchDeps): HealthWatch {
 
   async function look(name: HealthPart, own: HealthCheck[]): Promise<void> {
     const results = await Promise.all(own.map((check) => check()));
-    const trouble = results.find((result) => result !== null && result !== 'unknown');
-    if (trouble) note(name, trouble);
+    const failure = results.find((result) => result !== null && result !== 'unknown');
+    if (failure) note(name, failure);
     else if (!results.includes('unknown')) note(name, null);
   }
 
-  function note(what: HealthPart, trouble: Trouble | null): void {
+  function note(what: HealthPart, failure: Failure | null): void {
     const before = found.get(what);
-    if (trouble === null) {
+    if (failure === null) {
       if (before)
         log.info(
           { event: 'health.restored', what, reason: before.reason },
@@ -193,7 +193,7 @@ export function startHealthWatch(deps: HealthWatchDeps): HealthWatch {
       found.delete(what);
       return;
     }
-    const { reason, text, details } = trouble;
+    const { reason, text, details } = failure;
     if (before?.reason === reason) return;
     log.warn({ event: 'health.degraded', what, reason, ...details }, text);
     const since = before ?? { sinceTs: clock(), sinceMs: monotonicClock() };
@@ -228,7 +228,7 @@ export const diskFullText =
   "The database's disk is full: nothing from devices is stored or acknowledged until there is room.";
 
 /** In words of their own: none of these is a database that is away. */
-const writeTexts: Record<WriteTrouble['reason'], string> = {
+const writeTexts: Record<WriteFailure['reason'], string> = {
   'standby-away':
     'Commits wait for a synchronous standby that is not there: nothing can be acknowledged ' +
     'until it is back or synchronous_standby_names no longer requires it.',
@@ -244,9 +244,9 @@ const writeTexts: Record<WriteTrouble['reason'], string> = {
 /** Whether a commit is possible, as a check of the watch. */
 export function checkWrites({ probe }: WriteProbe): HealthCheck {
   return async () => {
-    const trouble = await probe();
-    if (trouble === null || trouble === 'unknown') return trouble;
-    const { reason, ...details } = trouble;
+    const failure = await probe();
+    if (failure === null || failure === 'unknown') return failure;
+    const { reason, ...details } = failure;
     return { reason, text: writeTexts[reason], details };
   };
 }
@@ -259,9 +259,9 @@ const unwritableMs = 5_000;
  * that wait while other commits return are no reason, as they may be those of one account.
  */
 export function canWrite(health: Pick<HealthWatch, 'find'>): boolean {
-  const trouble = health.find('database-writes');
-  if (trouble === null || trouble.reason === 'messages-wait') return true;
-  return trouble.reason !== 'read-only' && trouble.lastsMs < unwritableMs;
+  const failure = health.find('database-writes');
+  if (failure === null || failure.reason === 'messages-wait') return true;
+  return failure.reason !== 'read-only' && failure.lastsMs < unwritableMs;
 }
 
 /** Whether work may be sent to this process: it has started, does not stop, and has what it needs. */

@@ -8,8 +8,13 @@ import {
 } from '../alarms/decide.ts';
 import { type AlarmRouteDeps, alarmRoutes } from '../alarms/routes.ts';
 import { walkChangedAlarms } from '../alarms/rows.ts';
-import { listAlarmsNow, lockAlarms, noteTold, takeBack } from '../alarms/save-drafts.ts';
-import { type ClosedAlarm, type DecideDeps, forgetAlarms, type Telling } from '../alarms/store.ts';
+import { listAlarmsNow, lockAlarms, noteNotified, takeBack } from '../alarms/save-drafts.ts';
+import {
+  type ClosedAlarm,
+  type DecideDeps,
+  forgetAlarms,
+  type AlarmNotifier,
+} from '../alarms/store.ts';
 import type { Config } from '../config/config.ts';
 import {
   type LinkPurpose,
@@ -30,7 +35,7 @@ import { network } from '../lib/address.ts';
 import { findNewest } from '../measurements/store.ts';
 import { observeOutbox } from '../metrics/observe.ts';
 import { enqueueDirect } from '../notifications/enqueue-direct.ts';
-import { tellOver } from '../notifications/enqueue.ts';
+import { notifyResolved } from '../notifications/enqueue.ts';
 import {
   type ContactOptions,
   type Notifications,
@@ -42,10 +47,11 @@ import { listDeliveries } from '../notifications/routes.ts';
 import { findFirstSms, warnOfChannels, warnOfNumbers } from '../notifications/warnings.ts';
 import { createFiringsRate } from '../quotas/rates.ts';
 import type { Shared } from './shared.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** What tells people: e-mail, webhooks, push and SMS. */
 export async function startNotificationsOf(shared: Shared): Promise<Notifications> {
-  const { config, db, log, clock, limitsOf, metrics, releases, storage } = shared;
+  const { config, db, log, clock, limitsOf, metrics, disposables, storage } = shared;
   const notifications = await startNotifications({
     db,
     connectionString: storage.connectionString,
@@ -59,7 +65,7 @@ export async function startNotificationsOf(shared: Shared): Promise<Notification
     believedTs: shared.believed.believedTs,
     onOutcome: observeOutbox(metrics.registry),
   });
-  releases.add('notifications', () => notifications.close());
+  disposables.add('notifications', () => notifications.close());
   return notifications;
 }
 
@@ -100,7 +106,7 @@ export function createInstallWarnings({
 }
 
 async function warnOfChannelsOf(
-  { db, nowTs }: { db: Sql; nowTs: number },
+  { db, nowTs }: { db: Sql; nowTs: WallMs },
   accountId: number,
   purposes: Purpose[],
   pathOf: PurposePath,
@@ -139,7 +145,7 @@ export function mailOptions({
 export function contactOptions(shared: Shared): ContactOptions {
   const { config, db, keys, clock, publicUrl } = shared;
   const linkOf = (purpose: LinkPurpose) => (contactUuid: string) => {
-    const token = makeContactToken(keys.mailLinks, purpose, { contactUuid, nowMs: clock() });
+    const token = makeContactToken(keys.mailLinks, purpose, { contactUuid, nowTs: clock() });
     return `${publicUrl.get()}/${purpose}?token=${token}`;
   };
   return {
@@ -161,7 +167,7 @@ export function contactOptions(shared: Shared): ContactOptions {
 /** Labels of devices of an account changed: alarms may have a recipient now, streams other devices. */
 export const createOnLabelled =
   ({ db, bus }: Pick<Shared, 'db' | 'bus'>) =>
-  async (accountId: number, nowTs: number): Promise<void> => {
+  async (accountId: number, nowTs: WallMs): Promise<void> => {
     await wakeAlarms(db, accountId, nowTs);
     bus.publish('labels', { accountId });
   };
@@ -187,7 +193,7 @@ export function listContactRoutes(shared: Shared): Route[] {
     sendToContacts: (tx, accountId, messages, address) =>
       enqueueDirect(tx, accountId, messages, {
         quotasOf: limitsOf,
-        nowMs: clock(),
+        nowTs: clock(),
         network: network(address),
         isOpen: config.accounts.openRegistration,
       }),
@@ -195,7 +201,7 @@ export function listContactRoutes(shared: Shared): Route[] {
 }
 
 /** For a process without devices: nothing fires there, alarms only close. */
-const noFirings: Telling['tell'] = async () => {
+const noFirings: AlarmNotifier['notify'] = async () => {
   throw new Error('This process does not notify anybody of firings.');
 };
 
@@ -209,7 +215,7 @@ export function alarmPortOf({ bus }: Pick<Shared, 'bus'>): AlarmPort {
   return {
     listAlarmsNow,
     lockAlarms,
-    noteTold,
+    noteNotified,
     takeBack,
     onChanged: (accountId) => bus.publish('events', { accountIds: [accountId], deviceIds: [] }),
   };
@@ -227,12 +233,12 @@ export function startAlarms(
   shared: Shared,
   { outbox, eventsLeft }: { outbox: Notifications; eventsLeft: DecideDeps['eventsLeft'] },
 ) {
-  const { db, bus, clock, log, releases } = shared;
-  const { tell, dropPlanned, tellOver } = outbox;
-  const telling = { tell, dropPlanned, tellOver };
+  const { db, bus, clock, log, disposables } = shared;
+  const { notify, dropPlanned, notifyResolved } = outbox;
+  const notifier = { notify, dropPlanned, notifyResolved };
   const alarmsLog = log.child({ component: 'alarms' });
   const timer = startAlarmTimer({
-    ...telling,
+    ...notifier,
     db,
     clock,
     rules: rulesOf(shared),
@@ -245,9 +251,9 @@ export function startAlarms(
         'Due alarms could not be announced; the service will try again.',
       ),
   });
-  releases.add('timer of alarms', () => timer.close());
+  disposables.add('timer of alarms', () => timer.close());
   return createDecideAlarms({
-    ...telling,
+    ...notifier,
     rules: rulesOf(shared),
     clock: shared.clock,
     eventsLeft,
@@ -258,15 +264,15 @@ export function startAlarms(
 /** What routes change of alarms, and of devices that have some. */
 export function createAlarmsOfRoutes(shared: Shared) {
   const { limitsOf: quotasOf, clock } = shared;
-  const telling = {
-    tell: noFirings,
+  const notifier = {
+    notify: noFirings,
     dropPlanned,
     putOffPlanned,
-    tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) =>
-      tellOver(tx, closed, { quotasOf, nowMs: clock() }),
+    notifyResolved: (tx: Sql, closed: readonly ClosedAlarm[]) =>
+      notifyResolved(tx, closed, { quotasOf, nowTs: clock() }),
   };
   const decideAlarms = createDecideAlarms({
-    ...telling,
+    ...notifier,
     rules: rulesOf(shared),
     clock: shared.clock,
     // No route opens one.
@@ -278,8 +284,8 @@ export function createAlarmsOfRoutes(shared: Shared) {
   };
   const { db, bus } = shared;
   const listRoutes = (getDeviceId: AlarmRouteDeps['getDeviceId']): Route[] =>
-    alarmRoutes({ db, bus, telling, getDeviceId, findNewest, listDeliveries });
-  const acting = { db, bus, telling };
+    alarmRoutes({ db, bus, notifier, getDeviceId, findNewest, listDeliveries });
+  const acting = { db, bus, notifier };
   return { listRoutes, onConfigured, wake: wakeAlarms, walkAlarms: walkChangedAlarms, acting };
 }
 

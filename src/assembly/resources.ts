@@ -2,12 +2,12 @@ import process from 'node:process';
 import { Counter, Gauge, type Registry } from 'prom-client';
 import type { Config } from '../config/config.ts';
 import type { Settings } from '../config/settings.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { ConnectionPlaces, type Listener } from '../lib/connection-places.ts';
 import type { Log, Logger } from '../log/logger.ts';
 import { startPressure } from '../process/memory-pressure.ts';
 import { findHeapLimit } from '../process/v8.ts';
-import type { Readiness, ReleaseSteps } from './lifecycle.ts';
+import type { Readiness, Disposables } from './lifecycle.ts';
 
 /** How much each part may hold, and who is told when memory is short. */
 export type Memory = {
@@ -27,7 +27,7 @@ export type MemoryDeps = {
   log: Logger;
   registry: Registry;
   readiness: Readiness;
-  releases: ReleaseSteps;
+  disposables: Disposables;
 };
 
 /** Parts of V8's heap limit, where the configuration names no bytes. */
@@ -36,7 +36,7 @@ const requestShare = 1 / 8;
 const streamShare = 1 / 16;
 
 export function startMemory(deps: MemoryDeps): Memory {
-  const { settings, log, registry, readiness, releases } = deps;
+  const { settings, log, registry, readiness, disposables } = deps;
   const limitBytes = findHeapLimit();
   const caches: (() => void)[] = [];
   const intakes = new Set<(isShort: boolean) => void>();
@@ -56,7 +56,7 @@ export function startMemory(deps: MemoryDeps): Memory {
       for (const pause of intakes) pause(isShort);
     },
   });
-  releases.add('memory', () => pressure.close());
+  disposables.add('memory', () => pressure.close());
   readiness.add('memory', () => !pressure.isShort());
   return {
     deviceBytes: settings.deviceBytes ?? limitBytes * deviceShare,
@@ -151,10 +151,10 @@ function tellOfFull({ log, registry, monotonicClock }: Omit<PlacesDeps, 'config'
     counter.inc({ listener, outcome }, count);
     const full = told[listener];
     full[outcome] += count;
-    const nowMs = monotonicClock();
-    if (nowMs - full.sinceMs < toldEveryMs) return;
+    const monotonicMs = monotonicClock();
+    if (monotonicMs - full.sinceMs < toldEveryMs) return;
     const { closed, refused } = full;
-    told[listener] = { closed: 0, refused: 0, sinceMs: nowMs };
+    told[listener] = { closed: 0, refused: 0, sinceMs: monotonicMs };
     log.warn(
       { event: 'connections.full', listener, closed, refused },
       'No room for a new connection: idle connections of the address that has most were closed, or the new one was refused.',

@@ -13,7 +13,7 @@ const tellEveryMs = 3_600_000;
  * the log, so that the operator knows when the change can be finished. Nothing where SECRET_PREVIOUS is not set.
  */
 export function startSecretChangeOf(shared: Shared): void {
-  const { config, db, monotonicClock, metrics, releases } = shared;
+  const { config, db, monotonicClock, metrics, disposables } = shared;
   const gauge = new Gauge({
     name: 'devices_of_previous_secret',
     help:
@@ -28,10 +28,10 @@ export function startSecretChangeOf(shared: Shared): void {
   let told: { left: number; atMs: number } | null = null;
 
   function tell(left: number): void {
-    const nowMs = monotonicClock();
-    if (told !== null && (left === told.left || left > 0) && nowMs - told.atMs < tellEveryMs)
+    const monotonicMs = monotonicClock();
+    if (told !== null && (left === told.left || left > 0) && monotonicMs - told.atMs < tellEveryMs)
       return;
-    told = { left, atMs: nowMs };
+    told = { left, atMs: monotonicMs };
     if (left === 0)
       log.info(
         { event: 'secret.devices-moved' },
@@ -60,5 +60,5 @@ export function startSecretChangeOf(shared: Shared): void {
     }
   }
 
-  releases.add('change of the secret', startEvery(countEveryMs, count));
+  disposables.add('change of the secret', startEvery(countEveryMs, count));
 }

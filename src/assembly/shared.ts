@@ -7,7 +7,8 @@ import type { Config } from '../config/config.ts';
 import { deriveKeys, type Keys } from '../config/keys.ts';
 import type { Database } from '../db/database.ts';
 import type { SharedDatabase } from '../db/shares.ts';
-import { type Clocks, monotonicClock, type MonotonicClock } from '../lib/clock.ts';
+import { monotonicClock } from '../lib/clock.ts';
+import type { Clocks, MonotonicClock } from '../lib/clock-readings.ts';
 import type { ConnectionPlaces } from '../lib/connection-places.ts';
 import { LastByOthers } from '../lib/fair-queue.ts';
 import type { Log, ServiceLog } from '../log/logger.ts';
@@ -19,10 +20,10 @@ import {
   canWrite,
   checkWrites,
   databaseAnswers,
-  type Edges,
+  type Ingress,
   type HealthWatch,
   type Readiness,
-  type ReleaseSteps,
+  type Disposables,
   startHealthWatch,
 } from './lifecycle.ts';
 import { type Memory, startMemory, startPlaces } from './resources.ts';
@@ -39,7 +40,7 @@ import {
 export type Shared = ClockParts & {
   config: Config;
   log: ServiceLog;
-  releases: ReleaseSteps;
+  disposables: Disposables;
   storage: OpenStorage;
   db: Database;
   /** Begins what a request of an account does in the database. */
@@ -47,7 +48,7 @@ export type Shared = ClockParts & {
   bus: Bus;
   keys: Keys;
   metrics: Metrics;
-  edges: Edges;
+  ingress: Ingress;
   /** What a part needs before work may be sent here is added to it. */
   readiness: Readiness;
   /** What a read does not show: whether commits return, and sessions can be written. */
@@ -65,7 +66,7 @@ export type Shared = ClockParts & {
   kept: KeptHistory;
 };
 
-export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
+export type SharedOptions = Pick<Shared, 'disposables' | 'ingress' | 'readiness'> & {
   /** Of the database. */
   connectionString: string;
   /** Told once when a later version has taken the tables away from this one. */
@@ -77,9 +78,9 @@ export type SharedOptions = Pick<Shared, 'releases' | 'edges' | 'readiness'> & {
 export async function startShared(
   config: Config,
   log: ServiceLog,
-  { releases, edges, readiness, connectionString, onMoved, clocks: given }: SharedOptions,
+  { disposables, ingress, readiness, connectionString, onMoved, clocks: given }: SharedOptions,
 ): Promise<Shared> {
-  const storage = await openStorage(config, connectionString, log, releases);
+  const storage = await openStorage(config, connectionString, log, disposables);
   const shares = storage.openShared(config.database.maxConnections);
   const { db } = shares;
   storage.watchTables(db, onMoved);
@@ -87,13 +88,13 @@ export async function startShared(
   // Before anything derives a key: what a wrong secret signed could not be recognised as such later.
   const secret = await settleSecret(db, config, log.child({ component: 'secret' }));
   const bus = await startBus(config, log, given?.monotonicClock ?? monotonicClock);
-  releases.add('bus', () => bus.close());
+  disposables.add('bus', () => bus.close());
   const keys = deriveKeys(secret, config.previousSecret ?? undefined);
   const metrics = createMetrics();
-  const { limitsOf, loginsOf } = await startQuotas(db, config, log, releases);
-  const disabled = await startDisabled(db, log, releases);
+  const { limitsOf, loginsOf } = await startQuotas(db, config, log, disposables);
+  const disabled = await startDisabled(db, log, disposables);
   const noteRemoved = bus.subscribe('removed', ({ accountId }) => disabled.note(accountId));
-  releases.add('removed accounts', noteRemoved);
+  disposables.add('removed accounts', noteRemoved);
   const { memory: settings } = config;
   const { registry } = metrics;
   const memory = startMemory({
@@ -101,25 +102,25 @@ export async function startShared(
     log: log.child({ component: 'memory' }),
     registry,
     readiness,
-    releases,
+    disposables,
   });
   observeShares(metrics.registry, shares.countWaiting);
   const parts = {
     config,
     log,
-    releases,
+    disposables,
     storage,
     db,
     beginWork: shares.beginWork,
     bus,
     keys,
     metrics,
-    edges,
+    ingress,
     readiness,
   };
   const clocks = given
     ? { ...given, believed: believe(given.clock), onClockMoved: () => undefined }
-    : await startClock({ config, db, log, releases, registry });
+    : await startClock({ config, db, log, disposables, registry });
   const places = startPlaces({
     config,
     log: log.child({ component: 'service' }),
@@ -151,8 +152,8 @@ function startHealth(
     storage,
     metrics: { registry },
     readiness,
-    releases,
-  }: Pick<Shared, 'log' | 'storage' | 'metrics' | 'readiness' | 'releases'>,
+    disposables,
+  }: Pick<Shared, 'log' | 'storage' | 'metrics' | 'readiness' | 'disposables'>,
   clocks: Clocks,
 ): HealthWatch {
   new Gauge({
@@ -166,7 +167,7 @@ function startHealth(
   const health = startHealthWatch({ log: log.child({ component: 'health' }), registry, ...clocks });
   health.add('database-writes', checkWrites(storage.writeProbe));
   readiness.add('database-writes', () => canWrite(health));
-  releases.add('health', async () => {
+  disposables.add('health', async () => {
     await health.close();
     storage.writeProbe.close();
   });
@@ -186,7 +187,7 @@ async function startQuotas(
   db: Database,
   { quotas }: Config,
   log: ServiceLog,
-  releases: ReleaseSteps,
+  disposables: Disposables,
 ): Promise<QuotaOverrides> {
   const quotasLog = log.child({ component: 'quotas' });
   const onError = (err: unknown) =>
@@ -195,14 +196,14 @@ async function startQuotas(
       'The quotas of accounts could not be read; the last known ones stay in force.',
     );
   const limits = await startOverrides({ db, quotas, onError });
-  releases.add('quotas', () => limits.close());
+  disposables.add('quotas', () => limits.close());
   return limits;
 }
 
 async function startDisabled(
   db: Database,
   log: ServiceLog,
-  releases: ReleaseSteps,
+  disposables: Disposables,
 ): Promise<DisabledAccounts> {
   const accountsLog = log.child({ component: 'accounts' });
   const onError = (err: unknown) =>
@@ -211,7 +212,7 @@ async function startDisabled(
       'The disabled accounts could not be read; the last known ones are used.',
     );
   const disabled = await startDisabledAccounts({ db, onError });
-  releases.add('disabled accounts', () => disabled.close());
+  disposables.add('disabled accounts', () => disabled.close());
   return disabled;
 }
 
@@ -222,7 +223,7 @@ export const tellOfRedis = (log: Log) =>
 async function startBus(
   { redisUrl, role }: Config,
   serviceLog: ServiceLog,
-  nowMs: MonotonicClock,
+  monotonicClock: MonotonicClock,
 ): Promise<Bus> {
   const log = serviceLog.child({ component: 'bus' });
   const onListenerError = (err: unknown, channel: string) =>
@@ -241,7 +242,7 @@ async function startBus(
       'Redis does not answer; other processes are not notified until it does.',
     );
   const onBack = () => tellOfRedis(log);
-  return startRedisBus({ url: redisUrl, monotonicClock: nowMs, onListenerError, onError, onBack });
+  return startRedisBus({ url: redisUrl, monotonicClock, onListenerError, onError, onBack });
 }
 
 /** Where links in mails lead. */

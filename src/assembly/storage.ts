@@ -30,11 +30,12 @@ import {
   type RetentionChange,
   settleRetention,
 } from '../history/retention.ts';
-import { type Clocks, monotonicClock, systemClock } from '../lib/clock.ts';
+import { monotonicClock, systemClock } from '../lib/clock.ts';
+import type { Clocks, WallMs } from '../lib/clock-readings.ts';
 import { startEvery } from '../lib/wait.ts';
 import type { ServiceLog } from '../log/logger.ts';
 import { version } from '../version.ts';
-import type { ReleaseSteps } from './lifecycle.ts';
+import type { Disposables } from './lifecycle.ts';
 
 export type OpenStorage = {
   connectionString: string;
@@ -61,7 +62,7 @@ export async function openStorage(
   config: Config,
   connectionString: string,
   serviceLog: ServiceLog,
-  releases: ReleaseSteps,
+  disposables: Disposables,
 ): Promise<OpenStorage> {
   const log = serviceLog.child({ component: 'database' });
   const storage = await migrate(connectionString, { log });
@@ -87,7 +88,7 @@ export async function openStorage(
   };
   const open = (maxConnections: number, options: Partial<DatabaseOptions> = {}) => {
     const database = openDatabase({ ...defaults, ...options, maxConnections });
-    releases.add('database connections', (withinMs) => database.close(withinMs));
+    disposables.add('database connections', (withinMs) => database.close(withinMs));
     return database;
   };
   const openShared = (connections: number) => {
@@ -98,7 +99,7 @@ export async function openStorage(
   };
   const watchTables = (sql: Sql, onMoved: (lines: string[]) => void) => {
     watch = watchSchema({ sql, schema: storage.schema, version, onMoved });
-    releases.add('watch of the tables', watch.stop);
+    disposables.add('watch of the tables', watch.stop);
   };
   const look = open(1, { statementTimeoutMs: patienceMs });
   const writeProbe = createWriteProbe({
@@ -113,12 +114,12 @@ export async function openStorage(
 export async function findDatabase(
   config: Config,
   serviceLog: ServiceLog,
-  releases: ReleaseSteps,
+  disposables: Disposables,
 ): Promise<string> {
   if (config.databaseUrl !== null) return config.databaseUrl;
   const log = serviceLog.child({ component: 'database' });
   const embedded = await startEmbeddedDatabase({ dataDir: config.dataDir, log });
-  releases.add('embedded database', (withinMs) => embedded.stop(withinMs));
+  disposables.add('embedded database', (withinMs) => embedded.stop(withinMs));
   return embedded.connectionString;
 }
 
@@ -138,7 +139,7 @@ type KeptDeps = Pick<ClockParts, 'believed' | 'monotonicClock'> & {
   db: Database;
   config: Config;
   log: ServiceLog;
-  releases: ReleaseSteps;
+  disposables: Disposables;
 };
 
 /**
@@ -146,7 +147,7 @@ type KeptDeps = Pick<ClockParts, 'believed' | 'monotonicClock'> & {
  * what is in force, and not by what is only announced.
  */
 export async function startKeptHistory(deps: KeptDeps): Promise<KeptHistory> {
-  const { db, config, log, releases, believed, monotonicClock } = deps;
+  const { db, config, log, disposables, believed, monotonicClock } = deps;
   const say = sayRetention(deps);
   let days = inForce([], config.retention);
   let saidMs = -Infinity;
@@ -167,7 +168,7 @@ export async function startKeptHistory(deps: KeptDeps): Promise<KeptHistory> {
     return read();
   };
   await settle();
-  releases.add(
+  disposables.add(
     'retention',
     startEvery(readEveryMs, () => read().then(() => undefined, onError)),
   );
@@ -177,7 +178,7 @@ export async function startKeptHistory(deps: KeptDeps): Promise<KeptHistory> {
 /** Says in the log what a shorter setting will delete, and when. */
 function sayRetention({ db, log }: Pick<KeptDeps, 'db' | 'log'>) {
   const historyLog = log.child({ component: 'history' });
-  return async (changes: RetentionChange[], nowTs: number | null): Promise<void> => {
+  return async (changes: RetentionChange[], nowTs: WallMs | null): Promise<void> => {
     for (const change of changes) {
       const { what, toDays } = change;
       if (change.kind === 'taken-back') {
@@ -217,7 +218,7 @@ type ClockDeps = {
   config: Pick<Config, 'ingest' | 'alarms'>;
   db: Sql;
   log: ServiceLog;
-  releases: ReleaseSteps;
+  disposables: Disposables;
   registry: Registry;
 };
 
@@ -238,7 +239,7 @@ export async function startClock({
   config,
   db,
   log,
-  releases,
+  disposables,
   registry,
 }: ClockDeps): Promise<ClockParts> {
   const clockLog = log.child({ component: 'database' });
@@ -286,7 +287,7 @@ export async function startClock({
       );
     },
   });
-  releases.add('clock', () => clock.close());
+  disposables.add('clock', () => clock.close());
   observe(registry, clock);
   return {
     clock: clock.now,

@@ -4,7 +4,11 @@ import { createKeyAuthentication, isKeyText } from '../api-keys/api-keys.ts';
 import { intermittentAmong } from '../devices/schema.ts';
 import { DomainError } from '../errors.ts';
 import type { WalkAlarms } from '../events/feed.ts';
-import { createEventSource, createHub, type Hub } from '../events/stream.ts';
+import {
+  createEventSource,
+  createEventBroadcaster,
+  type EventBroadcaster,
+} from '../events/stream.ts';
 import type { Account } from '../http/request.ts';
 import type { Route } from '../http/route.ts';
 import type { ImportPorts } from '../imports/imports.ts';
@@ -12,7 +16,7 @@ import { importRoutes } from '../imports/routes.ts';
 import { holdDevices, noteImported } from '../ingest/imported.ts';
 import { checkSense, checkTime } from '../ingest/rules/measurements.ts';
 import { whyUnwritable } from '../lib/redis.ts';
-import { createLiveHub, createValueSource } from '../live/live.ts';
+import { createLiveBroadcaster, createValueSource } from '../live/live.ts';
 import {
   addMeasurements,
   createKnownSeries,
@@ -28,7 +32,7 @@ import { createSessions, type Sessions } from '../sessions/sessions.ts';
 import type { SessionStore } from '../sessions/store.ts';
 import { createReaches, type Reaches } from '../streams/reach.ts';
 import { streamsRoutes } from '../streams/routes.ts';
-import { type StreamCount, WaitingRoom } from '../streams/subscriber.ts';
+import { type StreamCount, SubscriberBudget } from '../streams/subscriber.ts';
 import type { TicketDeps, Tickets } from '../streams/tickets.ts';
 import { writeEndedSessions } from './background.ts';
 import { answers, type HealthCheck } from './lifecycle.ts';
@@ -40,7 +44,7 @@ const heartbeatMs = 15_000;
 const patienceMs = 30_000;
 
 export type StreamParts = {
-  doors: Pick<Doors, 'authenticate'>;
+  auth: Pick<Auth, 'authenticate'>;
   tickets: Tickets;
   streams: StreamCount;
   exports: Exports;
@@ -50,22 +54,22 @@ export type StreamParts = {
 /** The streams of this process: those of events, which have routes of their own, and those of several kinds. */
 export function createStreams(
   shared: Shared,
-  { doors, tickets, streams, exports, walkAlarms }: StreamParts,
-): { eventHub: Hub; reaches: Reaches; routes: Route[] } {
+  { auth, tickets, streams, exports, walkAlarms }: StreamParts,
+): { eventBroadcaster: EventBroadcaster; reaches: Reaches; routes: Route[] } {
   const { db, bus, monotonicClock } = shared;
   const log = shared.log.child({ component: 'http' });
   const reaches = createReaches(db, bus);
   const intermittent = new Set(intermittentAmong(shared.config.connectors));
   const isIntermittent = (connectorId: number) => intermittent.has(connectorId);
-  const room = new WaitingRoom(shared.memory.streamBytes);
-  const eventHub = createHub({ db, bus, heartbeatMs, monotonicClock, room });
-  const liveHub = createLiveHub({
+  const budget = new SubscriberBudget(shared.memory.streamBytes);
+  const eventBroadcaster = createEventBroadcaster({ db, bus, heartbeatMs, monotonicClock, budget });
+  const liveBroadcaster = createLiveBroadcaster({
     db,
     bus,
     process: randomUUID(),
     heartbeatMs,
     monotonicClock,
-    room,
+    budget,
     onError: (err) =>
       log.warn(
         { event: 'streams.position-unread', err },
@@ -78,16 +82,16 @@ export function createStreams(
     patienceMs,
     streams,
     tickets,
-    authenticate: doors.authenticate,
+    authenticate: auth.authenticate,
     onAccountDisabled: shared.disabled.onDisabled,
     reaches,
     sources: {
-      events: createEventSource({ db, hub: eventHub, exports, walkAlarms }),
-      measurements: createValueSource({ db, hub: liveHub, exports }),
-      devices: createPresenceSource({ bus, heartbeatMs, monotonicClock, room, isIntermittent }),
+      events: createEventSource({ db, broadcaster: eventBroadcaster, exports, walkAlarms }),
+      measurements: createValueSource({ db, broadcaster: liveBroadcaster, exports }),
+      devices: createPresenceSource({ bus, heartbeatMs, monotonicClock, budget, isIntermittent }),
     },
   });
-  return { eventHub, reaches, routes };
+  return { eventBroadcaster, reaches, routes };
 }
 
 const dayMs = 86_400_000;
@@ -108,7 +112,7 @@ export function listImportRoutes(
   return importRoutes({
     db,
     clock,
-    nowMs: monotonicClock,
+    monotonicClock,
     limitOf: (accountId) => limitsOf(accountId).imports,
     authenticate,
     othersWait,
@@ -143,7 +147,7 @@ function countByDay(rows: readonly { ts: number }[], part: number): Map<number, 
 }
 
 /** What lets people and programs in: sessions, and keys. */
-export type Doors = {
+export type Auth = {
   sessions: Sessions;
   /** The account of a bearer token, be it a session's or a key. Throws `unauthenticated`. */
   authenticate: (token: string) => Promise<Account>;
@@ -156,7 +160,7 @@ export type Doors = {
 
 const noSession = '00000000-0000-4000-8000-000000000000';
 
-export async function startDoors(shared: Shared): Promise<Doors> {
+export async function startAuth(shared: Shared): Promise<Auth> {
   const { clock } = shared;
   const store = await startSessionStore(shared);
   shared.health.add('sessions', checkSessions(store));
@@ -206,7 +210,7 @@ async function startSessionStore({
   config,
   log,
   db,
-  releases,
+  disposables,
   believed,
 }: Shared): Promise<SessionStore> {
   const sessionLog = log.child({ component: 'sessions' });
@@ -217,7 +221,7 @@ async function startSessionStore({
     config.redisUrl === null
       ? startDatabaseSessions(db, { believedTs: believed.believedTs, onError })
       : await startRedisSessions({ url: config.redisUrl, onError, onBack });
-  releases.add('sessions', () => store.close());
+  disposables.add('sessions', () => store.close());
   return store;
 }
 

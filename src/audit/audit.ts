@@ -10,6 +10,7 @@ import {
   timestamp,
   timestampQuery,
 } from '../http/schema.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** `sessionId`: of a key the key's identifier. */
 type Caller = { sessionId: string; key?: object };
@@ -33,7 +34,7 @@ function actorOf(account: Caller, request: { address: string }): Actor {
 }
 
 /** The same, with when the request arrived. */
-export function doneBy(account: Caller, request: { address: string; receivedTs: number }): DoneBy {
+export function doneBy(account: Caller, request: { address: string; receivedTs: WallMs }): DoneBy {
   return { actor: actorOf(account, request), ts: request.receivedTs };
 }
 

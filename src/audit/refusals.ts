@@ -1,5 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import type { Actor, AuditKind } from './audit.ts';
+import type { Clock } from '../lib/clock-readings.ts';
 
 /** Writes down attempts that were refused, which anybody may make as often as they like. */
 export type RefusalLog = {
@@ -12,7 +13,7 @@ export type RefusalLog = {
 
 export type RefusalLogOptions = {
   db: Sql;
-  clock: () => number;
+  clock: Clock;
   intervalMs?: number;
   /** Attempts that differ and wait to be written; further ones are not noted. */
   maxWaiting?: number;

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { z } from 'zod';
 import { downTopics } from '../contract/uplink.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { closeRedis, firstOf, openRedis } from '../lib/redis.ts';
 import {
   type Bus,

@@ -2,7 +2,7 @@ import process from 'node:process';
 import { deleteAccount, registerAccount, setPassword } from '../accounts/account.ts';
 import { disableAccount, enableAccount } from '../accounts/disabled.ts';
 import { linkLifetimeMs, makeResetToken } from '../accounts/mailer.ts';
-import { createPasswords, type FairQueue } from '../accounts/passwords.ts';
+import { createPasswords, type RunFairly } from '../accounts/passwords.ts';
 import { forgetTokensOf } from '../accounts/push-tokens.ts';
 import { allowSms, findAccountByEmail, listAccounts } from '../accounts/queries.ts';
 import { NewCredentials } from '../accounts/schema.ts';
@@ -34,7 +34,7 @@ export type AccountCommand = (
 ) => Promise<string[]>;
 
 /** There is nobody to take turns with. */
-const alone: FairQueue = (_turn, work) => work();
+const alone: RunFairly = (_turn, work) => work();
 const passwords = createPasswords();
 /** A command has no client address, and there is no queue of logins to wait in. */
 const here = '';
@@ -69,7 +69,7 @@ export const resetPassword: AccountCommand = async (tools, email, askPassword) =
   const { password } = check({ email, password: await askPassword(email) });
   const newHash = await passwords.hash(password, { address: here, who: email });
   const revokeSessions = revokeWith(tools);
-  const deps = { db: tools.db, inTurn: alone, revokeSessions };
+  const deps = { db: tools.db, runFairly: alone, revokeSessions };
   const by = { actor: operator, ts: Date.now() };
   if (!(await setPassword(deps, { accountId, oldHash, newHash }, by))) {
     throw new DomainError('conflict', 'Somebody else changed the password in the meantime.');
@@ -82,13 +82,13 @@ export const remove: AccountCommand = async (tools, email) => {
   const { db, bus } = tools;
   const clearing = createClearing({
     db,
-    nowMs: monotonicClock,
+    monotonicClock,
     detach: (id, limit) => detachDevices(db, bus, id, limit),
     onError: () => {},
   });
   const onAccountRemoved = (id: number) => bus.publish('removed', { accountId: id });
   const revokeSessions = revokeWith(tools);
-  const deps = { db, inTurn: alone, revokeSessions, forgetPersons, onAccountRemoved };
+  const deps = { db, runFairly: alone, revokeSessions, forgetPersons, onAccountRemoved };
   await deleteAccount(deps, accountId, { address: here, who: email });
   // Where a service runs it may be at it already, and it goes on with what fails here.
   const isCleared = await clearing.resume().then(
@@ -180,10 +180,10 @@ export const resetLink: AccountCommand = async (tools, email) => {
         'would not accept the link.',
     );
   const { mailLinks } = deriveKeys(secret, config.previousSecret ?? undefined);
-  const nowMs = Date.now();
-  const entry = { kind: 'reset-link-made', actor: operator, ts: nowMs } as const;
+  const nowTs = Date.now();
+  const entry = { kind: 'reset-link-made', actor: operator, ts: nowTs } as const;
   await insertEntry(db, account.accountId, entry);
-  const token = makeResetToken(mailLinks, account, nowMs);
+  const token = makeResetToken(mailLinks, account, nowTs);
   return [
     `${createPublicUrl(config).get()}/reset?token=${token}`,
     `It is valid for ${linkLifetimeMs / 60_000} minutes and works once. Anyone who has it can ` +

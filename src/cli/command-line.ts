@@ -181,17 +181,17 @@ const number = (n: number) => Math.round(n).toLocaleString('en-US');
 
 /**
  * Reports the progress of a copy, from its first row on, at the interval of the screen.
- * `nowMs`: any clock.
+ * `now`: any clock, ms.
  */
-export function showRows(screen: Screen, nowMs: () => number = () => performance.now()): OnRows {
+export function showRows(screen: Screen, now: () => number = () => performance.now()): OnRows {
   let startMs: number | undefined;
   let nextMs = 0;
   return ({ table, rows, expected }) => {
-    const now = nowMs();
-    if (startMs === undefined) [startMs, nextMs] = [now, now + screen.refreshMs];
-    if (now < nextMs) return;
-    nextMs = now + screen.refreshMs;
-    const perSecond = rows / ((now - startMs) / 1_000);
+    const atMs = now();
+    if (startMs === undefined) [startMs, nextMs] = [atMs, atMs + screen.refreshMs];
+    if (atMs < nextMs) return;
+    nextMs = atMs + screen.refreshMs;
+    const perSecond = rows / ((atMs - startMs) / 1_000);
     // The expected number is an estimate: beyond it no percentage is shown.
     const share = expected > rows ? `, ${Math.floor((100 * rows) / expected)} %` : '';
     screen.live(`${number(rows)} rows${share}, ${number(perSecond)} rows/s, now ${table}`);

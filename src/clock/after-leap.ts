@@ -7,6 +7,7 @@
  * the database, so that a new column has to be decided on.
  */
 import type { Sql } from '../db/sql.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** The longest that the timer of an alarm waits by itself, and that an alarm of a reported event stays open; ms. */
 export type LongestWaits = { ringMaxAgeMs: number; reportedForMs: number };
@@ -228,9 +229,9 @@ export const leftAlone: Readonly<Record<string, string>> = {
   'event_sense.ts': history,
   'job.created_at': fact,
   'job.ended_at': fact,
-  'listening.heard_at': 'src/listening takes it back when it notes that somebody listens.',
-  'listening_gap.from_at': 'src/listening cuts gaps that lie ahead.',
-  'listening_gap.to_at': 'src/listening cuts gaps that lie ahead.',
+  'listening.heard_at': 'src/connector-uptime takes it back when it notes that somebody listens.',
+  'listening_gap.from_at': 'src/connector-uptime cuts gaps that lie ahead.',
+  'listening_gap.to_at': 'src/connector-uptime cuts gaps that lie ahead.',
   'measurement.ts': history,
   'notification.counted_on': 'Names the day whose count is given back.',
   'notification.unsent_day': fact,
@@ -244,7 +245,7 @@ export const leftAlone: Readonly<Record<string, string>> = {
 /** Does all of it; gives how many rows of each table were changed. `nowTs`: the time that is believed, ms. */
 export async function bringBack(
   db: Sql,
-  nowTs: number,
+  nowTs: WallMs,
   { ringMaxAgeMs, reportedForMs }: LongestWaits,
 ): Promise<Record<string, number>> {
   const changed: Record<string, number> = {};

@@ -1,3 +1,5 @@
+import type { MonotonicMs } from '../lib/clock-readings.ts';
+
 /*
  * Whether the service's clock may be believed. Pure: the edge (service-clock.ts) reads the clock every ten
  * seconds, hands each reading to `judge`, and writes what it says to the row that all processes share.
@@ -11,7 +13,7 @@ const minuteMs = 60_000;
 const hourMs = 3_600_000;
 const dayMs = 86_400_000;
 
-export const rules = {
+const rules = {
   /** As far as a clock may be from where it should be. */
   toleranceMs: 2_000,
   /** As far ahead as it may be where nothing counted the time: at a start, after a suspend, or after `steadyMs`. */
@@ -34,7 +36,7 @@ export type SharedBelief = {
 export type Reading = {
   /** What the clock says, ms. */
   ts: number;
-  monotonicMs: number;
+  monotonicMs: MonotonicMs;
   /** How long the machine has been suspended since it started: the monotonic clock stands still meanwhile. */
   suspendedMs: number;
   /** Null: no process has written it yet. */
@@ -82,7 +84,7 @@ export function judge(before: Belief | null, reading: Reading): Judgement {
 }
 
 /** Where the clock should be, ms, for what only knows the monotonic clock. */
-export function reckon(belief: Belief, monotonicMs: number): number {
+export function reckon(belief: Belief, monotonicMs: MonotonicMs): number {
   const from = belief.isDoubted ? belief.reckoned : belief.at;
   return from.ts + monotonicMs - from.monotonicMs;
 }

@@ -1,5 +1,5 @@
 import { uptime } from 'node:os';
-import type { Clock, MonotonicClock } from '../lib/clock.ts';
+import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 import type { Sql } from '../db/sql.ts';
 import { pause } from '../lib/wait.ts';
 import { judge, reckon, type Belief, type Judgement } from './belief.ts';
@@ -20,7 +20,7 @@ export type ServiceClockOptions = {
    * Brings back what the clock wrote while it was ahead. Called once it is believed again, and once more after
    * `spanKeptMs`: what was under way then is written by now. Absent: nothing is.
    */
-  bringBack?: (nowTs: number) => Promise<void>;
+  bringBack?: (nowTs: WallMs) => Promise<void>;
   /** The clock is in doubt from now on, or believed again. */
   onChange: (change: NonNullable<Judgement['change']>) => void;
 };
@@ -28,7 +28,7 @@ export type ServiceClockOptions = {
 /** Time as it may be deleted by, and how far it is from the clock where that is in doubt. */
 export type BelievedTime = {
   /** The service's time; null while its clock is in doubt. What deletes by time asks this, and waits on null. */
-  believedTs: () => number | null;
+  believedTs: () => WallMs | null;
   /**
    * Where the clock should be less where it is, ms: 0 while it is believed. What was sent under one of the two
    * is judged by both, also for `spanKeptMs` after the doubt: it may have waited.

@@ -258,12 +258,12 @@ const usualDrainMs = 5_000;
 const leastDrainMs = 2_000;
 
 /** From being asked to stop to the exit, in milliseconds. */
-export function stopTimeoutOf({ DRAIN_DELAY_MS, STOP_TIMEOUT_MS }: StopSettings): number {
+function stopTimeoutOf({ DRAIN_DELAY_MS, STOP_TIMEOUT_MS }: StopSettings): number {
   return STOP_TIMEOUT_MS ?? Math.max(usualMs, DRAIN_DELAY_MS + usualDrainMs);
 }
 
 /** What is wrong with the time that is left for stopping, in lines. */
-export function checkStopTimeout(settings: StopSettings): string[] {
+function checkStopTimeout(settings: StopSettings): string[] {
   const leastMs = settings.DRAIN_DELAY_MS + leastDrainMs;
   if (stopTimeoutOf(settings) >= leastMs) return [];
   return [

@@ -4,6 +4,7 @@ import { EmailAddress, Labels } from '../contract/values.ts';
 import type { Sql } from '../db/sql.ts';
 import { timestamp } from '../http/schema.ts';
 import { isGenuine, makeLinkToken as makeToken, readLinkClaim } from '../lib/crypto.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** A contact as it is stored. `place`: where it stands in its list. */
 export type ContactRow = {
@@ -93,7 +94,7 @@ export async function listAlarmsOf(tx: Sql, contactIds: number[]): Promise<numbe
 export async function removeContacts(
   tx: Sql,
   contactIds: number[],
-  nowMs: number,
+  nowTs: WallMs,
 ): Promise<EndedMessage[]> {
   if (contactIds.length === 0) return [];
   await tx.query('delete from contact where id = any($1)', [contactIds]);
@@ -109,7 +110,7 @@ export async function removeContacts(
        from unsent
       where n.id = unsent.id and n.state in ('queued', 'planned')
      returning n.alarm_id as "alarmId", n.announcement`,
-    [contactIds, nowMs],
+    [contactIds, nowTs],
   );
   return rows;
 }
@@ -131,7 +132,7 @@ export async function findAddress(sql: Sql, uuid: string): Promise<string | null
 export async function confirmContact(
   sql: Sql,
   uuid: string,
-  { madeTs, nowMs }: { madeTs: number; nowMs: number },
+  { madeTs, nowTs }: { madeTs: number; nowTs: WallMs },
 ): Promise<number | null> {
   const { rows } = await sql.query<{ accountId: number }>(
     `update contact
@@ -139,18 +140,18 @@ export async function confirmContact(
       where uuid = $1 and kind = 'email'
         and (unsubscribed_at is null or unsubscribed_at < ms_to_timestamp($2))
      returning account_id as "accountId"`,
-    [uuid, madeTs, nowMs],
+    [uuid, madeTs, nowTs],
   );
   return rows[0]?.accountId ?? null;
 }
 
 /** Nothing is sent there any more; a second time changes nothing. */
-export async function unsubscribeContact(sql: Sql, uuid: string, nowMs: number): Promise<boolean> {
+export async function unsubscribeContact(sql: Sql, uuid: string, nowTs: WallMs): Promise<boolean> {
   const { rowCount } = await sql.query(
     `update contact
         set confirmed_at = null, unsubscribed_at = coalesce(unsubscribed_at, ms_to_timestamp($2))
       where uuid = $1 and kind = 'email'`,
-    [uuid, nowMs],
+    [uuid, nowTs],
   );
   return rowCount === 1;
 }
@@ -186,11 +187,11 @@ export async function countPushTokens(sql: Sql, accountId: number): Promise<numb
 }
 
 /** The channels that some process which delivers has. */
-export async function listChannels(sql: Sql, nowMs: number): Promise<string[]> {
+export async function listChannels(sql: Sql, nowTs: WallMs): Promise<string[]> {
   const { rows } = await sql.query<{ channel: string }>(
     `select distinct unnest(channels) as channel
        from delivering_process where seen_at > ms_to_timestamp($1)`,
-    [nowMs - seenWithinMs],
+    [nowTs - seenWithinMs],
   );
   return rows.map(({ channel }) => channel);
 }
@@ -206,20 +207,20 @@ const lifetimesMs: Record<LinkPurpose, number> = { confirm: 7 * dayMs, unsubscri
 export function makeContactToken(
   keys: readonly Buffer[],
   purpose: LinkPurpose,
-  { contactUuid: uuid, nowMs }: { contactUuid: string; nowMs: number },
+  { contactUuid: uuid, nowTs }: { contactUuid: string; nowTs: WallMs },
 ): string {
-  return makeToken(keys, purpose, { uuid, expiresTs: nowMs + lifetimesMs[purpose] });
+  return makeToken(keys, purpose, { uuid, expiresTs: nowTs + lifetimesMs[purpose] });
 }
 
 /** The contact's uuid and when the token was made (ms); null where it is not of this purpose, or expired. */
 export function readLinkToken(
   keys: readonly Buffer[],
   purpose: LinkPurpose,
-  { token, nowMs }: { token: string; nowMs: number },
+  { token, nowTs }: { token: string; nowTs: WallMs },
 ): { contactUuid: string; madeTs: number } | null {
   // Whoever wants no more mail is let go, also by a link that a clock ahead has made.
   const longestMs = purpose === 'unsubscribe' ? Infinity : lifetimesMs[purpose];
-  const claim = readLinkClaim(token, nowMs, longestMs);
+  const claim = readLinkClaim(token, nowTs, longestMs);
   if (!claim || !isGenuine(keys, purpose, token)) return null;
   return { contactUuid: claim.uuid, madeTs: claim.expiresTs - lifetimesMs[purpose] };
 }

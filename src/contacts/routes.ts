@@ -35,6 +35,7 @@ import {
   unsubscribeContact,
   webhookSecrets,
 } from './contacts.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type ContactRouteDeps = ReplaceDeps & {
   /** What links in mails are signed with, newest first. */
@@ -42,7 +43,7 @@ export type ContactRouteDeps = ReplaceDeps & {
   /** What the secrets of webhooks are derived from, newest first. */
   webhookKeys: readonly Buffer[];
   /** Labels of a device of the account changed. */
-  onLabelled: (accountId: number, nowTs: number) => Promise<void>;
+  onLabelled: (accountId: number, nowTs: WallMs) => Promise<void>;
 };
 
 /** Whom an account is told by, and what confines them. */
@@ -166,15 +167,15 @@ type PageDeps = { db: Database; linkKeys: readonly Buffer[]; alarms: AlarmsOfCon
  */
 export function contactPageRoutes(deps: PageDeps): Route[] {
   return [
-    ...routesOf('confirm', deps, ({ contactUuid, madeTs }, nowMs) =>
+    ...routesOf('confirm', deps, ({ contactUuid, madeTs }, nowTs) =>
       deps.db.transaction(async (tx) => {
-        const accountId = await confirmContact(tx, contactUuid, { madeTs, nowMs });
-        if (accountId !== null) await deps.alarms.wake(tx, accountId, nowMs);
+        const accountId = await confirmContact(tx, contactUuid, { madeTs, nowTs });
+        if (accountId !== null) await deps.alarms.wake(tx, accountId, nowTs);
         return accountId !== null;
       }),
     ),
-    ...routesOf('unsubscribe', deps, ({ contactUuid }, nowMs) =>
-      unsubscribeContact(deps.db, contactUuid, nowMs),
+    ...routesOf('unsubscribe', deps, ({ contactUuid }, nowTs) =>
+      unsubscribeContact(deps.db, contactUuid, nowTs),
     ),
   ];
 }
@@ -182,16 +183,16 @@ export function contactPageRoutes(deps: PageDeps): Route[] {
 function routesOf(
   purpose: LinkPurpose,
   { db, linkKeys }: PageDeps,
-  perform: (link: { contactUuid: string; madeTs: number }, nowMs: number) => Promise<boolean>,
+  perform: (link: { contactUuid: string; madeTs: number }, nowTs: WallMs) => Promise<boolean>,
 ): Route[] {
   const answer = async (token: string, request: RequestInfo, isAsked: boolean) => {
-    const nowMs = request.receivedTs;
-    const link = readLinkToken(linkKeys, purpose, { token, nowMs });
+    const nowTs = request.receivedTs;
+    const link = readLinkToken(linkKeys, purpose, { token, nowTs });
     const address = link && (await findAddress(db, link.contactUuid));
     const { invalid, [purpose]: texts } = contactPageWords[readerLanguage(request)];
     if (!link || address === null) return htmlPage(request, invalid);
     if (!isAsked) return htmlPage(request, texts.ask(address));
-    return htmlPage(request, (await perform(link, nowMs)) ? texts.done(address) : invalid);
+    return htmlPage(request, (await perform(link, nowTs)) ? texts.done(address) : invalid);
   };
   return (['get', 'post'] as const).map((method) =>
     defineRoute({
@@ -280,7 +281,7 @@ type Deps = { db: Sql; webhookKeys: readonly Buffer[] };
 export async function describeContacts(
   { db, webhookKeys }: Deps,
   accountId: number,
-  nowTs: number,
+  nowTs: WallMs,
 ): Promise<Contacts> {
   const contacts = await listContacts(db, accountId);
   const channels = await listChannels(db, nowTs);
@@ -340,9 +341,9 @@ export type AlarmsOfContacts = {
   /** Nobody else settles messages about these alarms until the transaction ends. */
   lock: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
   /** Messages of these announcements will not be sent. */
-  ended: (tx: Sql, messages: readonly EndedMessage[], nowMs: number) => Promise<void>;
+  ended: (tx: Sql, messages: readonly EndedMessage[], nowTs: WallMs) => Promise<void>;
   /** What nobody could be told of is tried again. */
-  wake: (tx: Sql, accountId: number, nowMs: number) => Promise<void>;
+  wake: (tx: Sql, accountId: number, nowTs: WallMs) => Promise<void>;
 };
 
 export type ReplaceDeps = {

@@ -3,6 +3,7 @@ import type { Actions } from './actions.ts';
 import { type EventName, NotNotified, type SenseEvent } from './event.ts';
 import type { DeviceIdentity } from './uplink.ts';
 import type { Place } from './values.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 const ts = z.int().meta({ description: 'Milliseconds since the Unix epoch.' });
 
@@ -189,7 +190,7 @@ type MovedSignal = {
 };
 
 /** What alarms are told of a device, in the order in which it happened, within the transaction that stores it. */
-export type AlarmSignal = { device: DeviceIdentity; arrivedTs: number } & (
+export type AlarmSignal = { device: DeviceIdentity; arrivedTs: WallMs } & (
   | FiredSignal
   /** Episodes that a disagreeing cause ended. */
   | { kind: 'ended'; of: EventName[] }

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Where in a profile an event comes from; specification section 6. `ts` in milliseconds. */
 export type EngineCause = { pId: string; puId: number; stId: number; evId: number; ts: number };
@@ -48,7 +49,7 @@ export type SenseEvent = {
   cause: { engine: EngineCause; senses: CauseSense[] };
   why?: CauseDetail[];
   /** When the measurement that fired it arrived, or its tick was due; ms. */
-  arrivedTs?: number;
+  arrivedTs?: WallMs;
   notified?: boolean;
   /** Why nobody was notified, if `notified` is false. */
   notNotified?: NotNotified;

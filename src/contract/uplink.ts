@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import type { Configuration } from './configuration.ts';
 import { Position, Text, textOr } from './values.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Milliseconds since the Unix epoch. */
 export const SentTs = z.int().min(0).meta({ description: 'Milliseconds since the Unix epoch.' });
@@ -97,7 +98,7 @@ export type Uplink = {
   readonly excerpt: string;
   /** All of it as text, for what the database refuses; made when it is asked for. Absent: there is no more. */
   readonly payload?: string;
-  arrivedTs: number;
+  arrivedTs: WallMs;
   content: UplinkContent;
   /** Its account brings too many events and cannot be made to wait: none of its events is recorded. */
   leavesEventsOut?: true;

@@ -13,7 +13,7 @@ import type { Purpose, PurposePath } from './purpose.ts';
 import { normalizePhoneNumber } from './values.ts';
 
 /** What to write instead, by the code of a warning; docs/warnings.md has an example of each. */
-const advice = {
+const hints = {
   'unknown-member': 'remove it, or start its name with x- if it is for your own use',
   'unreachable-purpose':
     'it can never become active: point gotoPuId of another purpose at it, or remove it',
@@ -46,8 +46,8 @@ const advice = {
   'back-and-forth': 'let one of the two events wait for a value: isGt, isLt or isOneOf',
 } as const satisfies Record<string, string>;
 
-export type WarningCode = keyof typeof advice;
-export const warningCodes = Object.keys(advice) as WarningCode[];
+export type WarningCode = keyof typeof hints;
+export const warningCodes = Object.keys(hints) as WarningCode[];
 
 /** Something that is taken, but probably a mistake. `path`: a JSON Pointer into what was sent. */
 export type Warning = {
@@ -63,7 +63,7 @@ export function warning(
   code: WarningCode,
   path: string,
   what: string,
-  instead: string = advice[code],
+  instead: string = hints[code],
 ): Warning {
   return { path, code, message: `${what}; ${instead}` };
 }

@@ -3,6 +3,7 @@ import pg from 'pg';
 import { pause } from '../lib/wait.ts';
 import { withTimeout } from './database.ts';
 import type { Sql } from './sql.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 /** Keep `askMs + answerMs` well below `forgetMs`: a holder must know of the loss before another one gets the lease. */
 type LeasePace = {
@@ -169,7 +170,7 @@ function openSession({ connectionString, holder }: LeaseOptions, pace: LeasePace
 export type OtherProcessesDeps = {
   db: Sql;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
 };
 
 /** Knows whether other processes of the service keep the database busy. */
@@ -192,7 +193,7 @@ const freshMs = 500;
 const unaskedMs = 1_000;
 
 /** Looks at the database's sessions while somebody asks, and costs nothing else. */
-export function watchOtherProcesses({ db, nowMs }: OtherProcessesDeps): OtherProcesses {
+export function watchOtherProcesses({ db, monotonicClock }: OtherProcessesDeps): OtherProcesses {
   let askedMs = -Infinity;
   let busyMs = -Infinity;
   let lookedMs = -Infinity;
@@ -204,7 +205,7 @@ export function watchOtherProcesses({ db, nowMs }: OtherProcessesDeps): OtherPro
     isLooking = true;
     try {
       const isBusy = await findOtherStatement(db);
-      lookedMs = nowMs();
+      lookedMs = monotonicClock();
       if (isBusy) busyMs = lookedMs;
     } catch {
       // The database is away: the answer gets old, which counts as busy.
@@ -214,7 +215,7 @@ export function watchOtherProcesses({ db, nowMs }: OtherProcessesDeps): OtherPro
   }
 
   function tick(): void {
-    if (nowMs() - askedMs > unaskedMs) return close();
+    if (monotonicClock() - askedMs > unaskedMs) return close();
     void look();
   }
 
@@ -225,7 +226,7 @@ export function watchOtherProcesses({ db, nowMs }: OtherProcessesDeps): OtherPro
 
   return {
     areBusy() {
-      askedMs = nowMs();
+      askedMs = monotonicClock();
       if (!timer) {
         timer = setInterval(tick, lookEveryMs).unref();
         void look();

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { DomainError } from '../errors.ts';
-import { ByteRoom, type Reservation } from '../lib/byte-room.ts';
+import { MemoryBudget, type Reservation } from '../lib/memory-budget.ts';
 import { waitAtMost } from '../lib/wait.ts';
 import type { Database, Wait } from './database.ts';
 import type { Sql } from './sql.ts';
@@ -43,7 +43,7 @@ export function shareOut(
   { connections, wait, turnMs }: SharesOptions,
 ): SharedDatabase {
   const current = new AsyncLocalStorage<Place>();
-  const room = new ByteRoom({
+  const budget = new MemoryBudget({
     maxBytes: connections - Math.ceil(connections * reservedPart),
     share: accountShare,
     // Each of them is a request, and these are bounded by the room that requests have.
@@ -63,7 +63,7 @@ export function shareOut(
     const run = async () => {
       await before;
       if (hasGivenUp) throw waitedTooLong();
-      reservation = room.enter(request.name, 1) ?? undefined;
+      reservation = budget.enter(request.name, 1) ?? undefined;
       if (!reservation) throw waitedTooLong();
       if (!reservation.isIn && !(await waitAtMost(reservation.entered, turnMs)))
         throw waitedTooLong();
@@ -100,7 +100,7 @@ export function shareOut(
         end: () => void (request.hasEnded = true),
       };
     },
-    countWaiting: () => room.waiting,
+    countWaiting: () => budget.waiting,
   };
 }
 

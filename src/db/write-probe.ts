@@ -12,7 +12,7 @@ import type { Sql } from './sql.ts';
  * - `disk-full`: the server has no room for its log.
  * - `refused`: the server answers with another error.
  */
-export type WriteTrouble = {
+export type WriteFailure = {
   reason: 'standby-away' | 'read-only' | 'locked' | 'slow' | 'disk-full' | 'refused';
   /** Who holds the lock. */
   blockers?: Blocker[];
@@ -24,7 +24,7 @@ export type Blocker = { pid: number; application: string; user: string; state: s
 
 export type WriteProbe = {
   /** Tries a commit. Null where it returns; `unknown` where the server does not answer at all. */
-  probe(): Promise<WriteTrouble | null | 'unknown'>;
+  probe(): Promise<WriteFailure | null | 'unknown'>;
   /** Ends a commit that hangs. */
   close(): void;
 };

@@ -16,6 +16,7 @@ import {
   intermittentAmong,
   type StoredAction,
 } from './schema.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 type Started = { jobId: string; timestamp: number };
 
@@ -30,7 +31,7 @@ export type ActionDeps = {
       actor: Actor;
       ts: number;
       select: (tx: Sql) => Promise<string[]>;
-      now: () => number;
+      now: Clock;
     },
     keep: Keep<Started> | null,
   ) => Promise<Started>;
@@ -41,7 +42,7 @@ export type ActionDeps = {
     jobId: string,
   ) => Promise<string[] | null>;
   /** Whether a mute may last until then; both in ms. */
-  isAhead: (untilTs: number, nowTs: number) => boolean;
+  isAhead: (untilTs: number, nowTs: WallMs) => boolean;
   listConnectors: () => readonly ConnectorAddress[];
 };
 
@@ -67,7 +68,7 @@ export function actionsRoute(deps: ActionDeps): Route {
     example: { action: 'label', labels: ['cellar'], deviceAuthUuids: [exampleIds.device] },
     response: z.object({ jobId: z.guid(), timestamp }),
     errors: [403, 404],
-    room: 1_048_576,
+    answerBytes: 1_048_576,
     handler: async ({ account, body, request, once }) => {
       const { action, labels, untilTs, reason, deviceAuthUuids, filter, jobId } = body;
       checkKey(account, action);
@@ -240,7 +241,7 @@ export function labelsRoute({ db }: { db: Sql }): Route {
     auth: 'account',
     errors: [],
     response: LabelList,
-    room: 1_048_576,
+    answerBytes: 1_048_576,
     handler: async ({ account, request }) => {
       const labels = await listLabels(db, account.accountId, labelsOf(account));
       return { labels, timestamp: request.now() };

@@ -1,5 +1,5 @@
 import { LRUCache } from 'lru-cache';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock-readings.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import { isUuid } from '../lib/text.ts';
 import type { Bus } from '../bus/bus.ts';

@@ -9,7 +9,7 @@ import type { Database } from '../db/database.ts';
 import { jsonAsText, type Sql, textList, unseenArray } from '../db/sql.ts';
 import { compileProfile } from '../engine/compile.ts';
 import {
-  type AroundEvaluation,
+  type EvaluationContext,
   type AskedAt,
   describeEvaluation,
   Description,
@@ -23,7 +23,7 @@ import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
 import { DeviceParams, timestamp, TimestampResponse } from '../http/schema.ts';
 import { coalesce } from '../lib/coalesce.ts';
-import { nextTurn } from '../lib/event-loop.ts';
+import { yieldToEventLoop } from '../lib/event-loop.ts';
 import { isUuid } from '../lib/text.ts';
 import { type LimitsOf, refuseOversized } from '../quotas/quotas.ts';
 import { connectorsById, findDevices, toFound } from './list.ts';
@@ -214,7 +214,7 @@ export function describeRoute({ db }: { db: Sql }): Route {
     params: DeviceParams,
     response: DescribedDevice,
     errors: [404],
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     handler: async ({ account, params, request }) => {
       const uuid = params.deviceAuthUuid;
       const device = await describeDevice(account.accountId, uuid, request.receivedTs);
@@ -337,7 +337,7 @@ export type FindNewestOf = (
  * What stands outside a device's evidence: alarms of its events, its late measurements, and when its connector
  * listened.
  */
-export type FindAround = (
+export type FindEvaluationContext = (
   sql: Sql,
   of: {
     deviceId: number;
@@ -346,12 +346,20 @@ export type FindAround = (
     /** What ended before made no difference; null: nothing does. */
     listenedSinceTs: number | null;
   },
-) => Promise<Omit<AroundEvaluation & AskedAt, 'nowTs'>>;
+) => Promise<Omit<EvaluationContext & AskedAt, 'nowTs'>>;
 
-export type EvaluationRouteDeps = { db: Sql; findNewest: FindNewestOf; findAround?: FindAround };
+export type EvaluationRouteDeps = {
+  db: Sql;
+  findNewest: FindNewestOf;
+  findEvaluationContext?: FindEvaluationContext;
+};
 
 /** Why an event has not fired yet: what each live event's causes have collected and still lack. */
-export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteDeps): Route {
+export function evaluationRoute({
+  db,
+  findNewest,
+  findEvaluationContext,
+}: EvaluationRouteDeps): Route {
   return defineRoute({
     name: 'explainEvaluation',
     scope: 'devices:read',
@@ -363,7 +371,7 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
     params: DeviceParams,
     response: Evaluation,
     errors: [404],
-    room: 8_388_608,
+    answerBytes: 8_388_608,
     handler: async ({ account, params, request }) => {
       const timestamp = request.receivedTs;
       const row = await findEvaluation(db, account.accountId, params.deviceAuthUuid);
@@ -373,18 +381,18 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
         return { engine: engine ?? ('none' as const), evaluation: null, timestamp };
       }
       // With a large profile reading, compiling and explaining take a few milliseconds each.
-      await nextTurn();
+      await yieldToEventLoop();
       const profile = compileProfile(pId, purposes);
-      await nextTurn();
+      await yieldToEventLoop();
       const wanted = [...profile.senses.keys()].map((sId) => ({ deviceId, sId }));
       const seen = (await findNewest(db, wanted)).get(deviceId) ?? {};
-      await nextTurn();
+      await yieldToEventLoop();
       const stood = runtime
-        ? await replay(profile, runtime, row.evidence_log ?? [], nextTurn)
+        ? await replay(profile, runtime, row.evidence_log ?? [], yieldToEventLoop)
         : startRuntime(profile, timestamp);
-      await nextTurn();
-      const around = {
-        ...(await findAround?.(db, {
+      await yieldToEventLoop();
+      const context = {
+        ...(await findEvaluationContext?.(db, {
           deviceId,
           pId,
           newest: seen,
@@ -392,10 +400,10 @@ export function evaluationRoute({ db, findNewest, findAround }: EvaluationRouteD
         })),
         nowTs: timestamp,
       };
-      const explanation = explain(profile, stood, seen, around);
-      await nextTurn();
-      const evaluation = describeEvaluation(profile, explanation, around);
-      await nextTurn();
+      const explanation = explain(profile, stood, seen, context);
+      await yieldToEventLoop();
+      const evaluation = describeEvaluation(profile, explanation, context);
+      await yieldToEventLoop();
       return { engine, evaluation, timestamp };
     },
   });

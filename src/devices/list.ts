@@ -6,10 +6,11 @@ import { stream } from '../http/answer.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { labelsOf } from '../http/router.ts';
 import { linkNext } from '../http/schema.ts';
-import { nextTurn } from '../lib/event-loop.ts';
+import { yieldToEventLoop } from '../lib/event-loop.ts';
 import type { Exports } from '../quotas/exports.ts';
 import { type ConnectorAddress, DeviceList, FleetQuery, intermittentAmong } from './schema.ts';
 import { deriveToken } from './tokens.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type ListDevicesDeps = {
   db: Sql;
@@ -42,7 +43,7 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
     secrets: 'sessions',
     errors: [],
     responseHeaders: { Link: 'The next page, if there is one.' },
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     handler: async ({ account, query, request }) => {
       const { accountId } = account;
       const labels = labelsOf(account);
@@ -72,7 +73,7 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
       const devices: DeviceList['devices'] = [];
       const byId = connectorsById(connectors);
       for (const [n, row] of page.entries()) {
-        if (n % devicesInTurn === 0) await nextTurn();
+        if (n % devicesInTurn === 0) await yieldToEventLoop();
         devices.push(toFound(tokenKeys, row, byId));
       }
       return { devices, counts: counts && { ...counts, matching }, timestamp: request.now() };
@@ -199,12 +200,12 @@ export async function* writeDeviceList(
   yield '{"devices":[';
   let separator = '';
   for await (const rows of pages) {
-    await nextTurn();
+    await yieldToEventLoop();
     for (let from = 0; from < rows.length; from += devicesInTurn) {
       const devices = rows.slice(from, from + devicesInTurn).map((row) => toListed(keys, row));
       yield separator + JSON.stringify(devices).slice(1, -1);
       separator = ',';
-      await nextTurn();
+      await yieldToEventLoop();
     }
   }
   yield `],"timestamp":${timestamp}}`;
@@ -330,7 +331,7 @@ export type FleetFilter = FleetQuery & {
   accountId: number;
   labels: readonly string[] | null;
   /** Which mutes have not ended, ms. */
-  nowTs: number;
+  nowTs: WallMs;
   /** This one alone; nothing is searched for then. */
   uuid?: string;
   /** Ids of connectors whose devices hold no connection, as of `presenceOf`. */

@@ -1,7 +1,7 @@
 import type { PresenceNotice, PresentDevice } from '../bus/bus.ts';
 import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock } from '../lib/clock-readings.ts';
 
 type PresenceChange = 'connected' | 'disconnected' | 'seen';
 

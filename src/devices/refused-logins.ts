@@ -2,7 +2,7 @@ import { LRUCache } from 'lru-cache';
 import type { Sql } from '../db/sql.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { DeviceParams } from '../http/schema.ts';
-import type { Clock } from '../lib/clock.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 import {
   noSuchDevice,
   type refusalReasons,
@@ -161,7 +161,7 @@ export async function findRemovedLogins(
 }
 
 /** A chore of the upkeep: what is older than is kept goes. */
-export async function forgetRefusedLogins(db: Sql, nowTs: number): Promise<void> {
+export async function forgetRefusedLogins(db: Sql, nowTs: WallMs): Promise<void> {
   const before = nowTs - refusedLoginDays * 86_400_000;
   await db.query('delete from refused_login where last_at < ms_to_timestamp($1)', [before]);
   await db.query('delete from removed_uuid where removed_at < ms_to_timestamp($1)', [before]);
@@ -220,7 +220,7 @@ export class RefusalCounts {
   }
 
   /** What is to be written now; it counts as written. */
-  take(nowTs: number): RefusedLogins[] {
+  take(nowTs: WallMs): RefusedLogins[] {
     return this.#pick(nowTs).flatMap((uuid) => {
       this.#waiting.delete(uuid);
       const of = this.#known.peek(uuid);
@@ -254,7 +254,7 @@ export class RefusalCounts {
   }
 
   /** Those that may be written now: few of an account first, then whoever is left. */
-  #pick(nowTs: number): string[] {
+  #pick(nowTs: WallMs): string[] {
     const perOwner = new Map<number | undefined, number>();
     const rest: string[] = [];
     const picked: string[] = [];

@@ -7,9 +7,9 @@ import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
-import { inTurns } from '../lib/event-loop.ts';
+import { forEachYielding } from '../lib/event-loop.ts';
 import {
-  createInTurn,
+  createFairRunner,
   explainRefusal,
   type LimitsOf,
   lockUsage,
@@ -113,7 +113,7 @@ type Made = { devices: [uuid: string, connectorId: number][]; timestamp: number 
 /** Registers many devices, or none of them. */
 export function batchRoute(deps: RegisterDeviceDeps): Route {
   const { db, bus, quotas, limitsOf } = deps;
-  const inTurn = createInTurn(1);
+  const runFairly = createFairRunner(1);
   return defineRoute({
     name: 'registerDevices',
     scope: 'devices:write',
@@ -131,7 +131,7 @@ export function batchRoute(deps: RegisterDeviceDeps): Route {
     body: DeviceBatch,
     example: { devices: [exampleRegistration, exampleRegistration] },
     listBody: { member: 'devices', most: mostDevices, limitBytes: 4_194_304 },
-    room: 1_048_576,
+    answerBytes: 1_048_576,
     response: BatchRegistration,
     errors: [403],
     warnOf: warnOfUnknownTo(NewRegistration, DescribedDevice),
@@ -148,7 +148,7 @@ export function batchRoute(deps: RegisterDeviceDeps): Route {
         const made = { devices: registered, timestamp };
         const store = () =>
           insertBatch(db, { accountId, devices, quotas }, async (tx) => keep?.(tx, made));
-        await inTurn(accountId, store);
+        await runFairly(accountId, store);
         return made;
       });
       tellOfNew(
@@ -157,7 +157,7 @@ export function batchRoute(deps: RegisterDeviceDeps): Route {
         body.devices.some(({ labels }) => labels.length > 0),
       );
       const described: ReturnType<typeof describeRegistered>[] = [];
-      await inTurns(made.devices, ([uuid, connectorId]) => {
+      await forEachYielding(made.devices, ([uuid, connectorId]) => {
         const registered: Registered = { uuid, connectorId };
         described.push(describeRegistered(deps, registered));
       });
@@ -171,7 +171,7 @@ async function checkSizes(
   sizes: Parameters<typeof checkConfigurationSizes>[1],
 ): Promise<void> {
   const problems: ReturnType<typeof checkConfigurationSizes> = [];
-  await inTurns(devices.entries(), ([index, device]) => {
+  await forEachYielding(devices.entries(), ([index, device]) => {
     for (const one of checkConfigurationSizes(device, sizes))
       problems.push({ ...one, path: `/devices/${index}${one.path}` });
   });
@@ -185,7 +185,7 @@ async function prepare(
 ): Promise<NewDevice[]> {
   const connectors = listConnectors();
   const devices: NewDevice[] = [];
-  await inTurns(registrations.entries(), ([index, { protocol: asked, labels, ...one }]) => {
+  await forEachYielding(registrations.entries(), ([index, { protocol: asked, labels, ...one }]) => {
     const uuid = newUuid();
     const path = `/devices/${index}/protocol`;
     const { id: connectorId } = pickAsked(connectors, uuid, asked, path);
@@ -258,7 +258,7 @@ export type Registered = { uuid: string; connectorId: number };
 export function registerRoute(deps: RegisterDeviceDeps): Route {
   const { db, bus, secretId, listConnectors, quotas, limitsOf, newUuid } = deps;
   const registerDevice = createRegistration(db, quotas);
-  const inTurn = createInTurn(2);
+  const runFairly = createFairRunner(2);
   return defineRoute({
     name: 'registerDevice',
     scope: 'devices:write',
@@ -303,7 +303,7 @@ export function registerRoute(deps: RegisterDeviceDeps): Route {
               return made;
             });
           const adding = { devices: 1, devicesPerDay: 1 };
-          return inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, store));
+          return runFairly(accountId, () => storeWithin(db, { accountId, quotas, adding }, store));
         },
       );
       tellOfNew(bus, accountId, labels.length > 0);

@@ -202,7 +202,7 @@ export function rejectionsRoute({ db }: { db: Sql }): Route {
     query: RejectionsQuery,
     response: RejectionList,
     errors: [404],
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     handler: async ({ account, params, query, request }) => {
       const deviceId = await findDeviceId(db, account.accountId, params.deviceAuthUuid);
       if (deviceId === null) throw noSuchDevice();

@@ -3,7 +3,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Database } from '../db/database.ts';
 import { giveWay, haltIngest } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
-import { inTurns } from '../lib/event-loop.ts';
+import { forEachYielding } from '../lib/event-loop.ts';
 import { lockUsage } from '../quotas/quotas.ts';
 
 export type RemovedDevice = { deviceId: number; uuid: string };
@@ -48,7 +48,9 @@ export function createDeviceRemoval({ db, bus, startClearing }: RemovalDeps): De
   };
 
   async function finishRemoval(devices: RemovedDevice[]): Promise<void> {
-    await inTurns(devices, ({ deviceId, uuid }) => bus.publish('access', { deviceId, uuid }));
+    await forEachYielding(devices, ({ deviceId, uuid }) =>
+      bus.publish('access', { deviceId, uuid }),
+    );
     if (devices.length > 0) startClearing();
   }
 
@@ -86,7 +88,9 @@ export async function detachDevices(
       : markHalting(tx, (marking) => markDevices(marking, accountId, of));
   });
   // What earlier versions remember of them: they know removed devices, and no removed accounts.
-  await inTurns(detached, ({ deviceId, uuid }) => bus.publish('access', { deviceId, uuid }));
+  await forEachYielding(detached, ({ deviceId, uuid }) =>
+    bus.publish('access', { deviceId, uuid }),
+  );
   return detached.length;
 }
 

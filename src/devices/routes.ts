@@ -11,7 +11,7 @@ import {
   describeRoute,
   deviceRoute,
   evaluationRoute,
-  type FindAround,
+  type FindEvaluationContext,
   type FindNewestOf,
   type OnConfigured,
 } from './device.ts';
@@ -30,7 +30,7 @@ export type DeviceRouteDeps = RegisterDeviceDeps &
     findNewest: FindNewestOf;
     onConfigured: OnConfigured;
     /** Absent: an explanation says nothing of alarms and of late measurements. */
-    findAround?: FindAround;
+    findEvaluationContext?: FindEvaluationContext;
     /** The quota `exports`: lists that are read and sent at once. */
     exports: Pick<Exports, 'run'>;
   };

@@ -10,6 +10,7 @@ import { DeviceParams } from '../http/schema.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import { isUuid } from '../lib/text.ts';
 import { noSuchDevice, RotatedToken, TokenRotation } from './schema.ts';
+import type { Clock } from '../lib/clock-readings.ts';
 
 // 192 bits: far beyond guessing, and 32 characters, which leaves room in the 256 bytes that small
 // MQTT clients keep for the whole CONNECT packet.
@@ -355,7 +356,7 @@ export type TokenHandoverDeps = {
   /** The secrets of these keys, in the same order. */
   secretIds: readonly string[];
   /** Ms since the epoch. */
-  clock: () => number;
+  clock: Clock;
 };
 
 type Due = { uuid: string; version: number };

@@ -4,6 +4,7 @@ import type { DeviceEvent, EventName, SenseEvent } from '../contract/event.ts';
 import type { Cause, Purpose, PurposeEvent, State, Thresholds } from '../contract/purpose.ts';
 import type { Place } from '../contract/values.ts';
 import { type Over, type Polygon, preparePolygon, wordBits } from './arithmetic.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Purposes laid out for evaluation: from a place and a sense straight to the causes that read it. */
 export type Profile = {
@@ -62,7 +63,7 @@ export type CompiledState = {
   name: string;
   isGlobal: boolean;
   events: LiveEvent[];
-  readers: Readers;
+  causesBySense: CausesBySense;
   timed: Timed;
   /** Those of which something outlasts that the state is entered again; a global one is entered with its purpose. */
   staying: LiveEvent[];
@@ -78,7 +79,7 @@ export type CompiledPurpose = {
   states: ReadonlyMap<number, CompiledState>;
   /** Events of every global state, in order. */
   globalEvents: LiveEvent[];
-  globalReaders: Readers;
+  globalCausesBySense: CausesBySense;
   globalTimed: Timed;
   globalStaying: LiveEvent[];
   /** Of these alone: where a device stands in a state that the purpose does not have. */
@@ -97,16 +98,16 @@ export function compilePurpose(
       compileEvent(purpose, state, event, first + index, initStIds),
     );
     if (state.isGlobal) globals += events.length;
-    const readers = readersOf(events);
-    const weight = weightOf(events, readers);
+    const causesBySense = indexCausesBySense(events);
+    const weight = weightOf(events, causesBySense);
     const { stId, name = '', isGlobal } = state;
     const timed = timedOf(events);
     const staying = isGlobal ? [] : events.filter(stays);
-    return { stId, name, isGlobal, events, readers, timed, staying, weight };
+    return { stId, name, isGlobal, events, causesBySense, timed, staying, weight };
   });
   const globalEvents = states.flatMap((state) => (state.isGlobal ? state.events : []));
-  const globalReaders = readersOf(globalEvents);
-  const globalWeight = weightOf(globalEvents, globalReaders);
+  const globalCausesBySense = indexCausesBySense(globalEvents);
+  const globalWeight = weightOf(globalEvents, globalCausesBySense);
   for (const state of states) state.weight = sumOf(state.weight, globalWeight);
   return {
     puId: purpose.puId,
@@ -114,7 +115,7 @@ export function compilePurpose(
     initStId: purpose.initStId,
     states: new Map(states.map((state) => [state.stId, state])),
     globalEvents,
-    globalReaders,
+    globalCausesBySense,
     globalTimed: timedOf(globalEvents),
     globalStaying: globalEvents.filter(stays),
     globalWeight,
@@ -384,19 +385,19 @@ export type CauseReader = {
 };
 
 /** All that read a sense, in the order in which they are tried. */
-export type Readers = ReadonlyMap<string, CauseReader[]>;
+export type CausesBySense = ReadonlyMap<string, CauseReader[]>;
 
 /** What reads which sense, of some events. */
-export function readersOf(events: LiveEvent[]): Readers {
-  const readers = new Map<string, CauseReader[]>();
+export function indexCausesBySense(events: LiveEvent[]): CausesBySense {
+  const causesBySense = new Map<string, CauseReader[]>();
   for (const event of events) {
     for (const [index, cause] of event.causes.entries()) {
       // What reads nothing collects nothing, and never holds.
       if (cause.reads !== 'nothing' || cause.time?.noneForMs)
-        addReader(readers, event, index, cause);
+        addReader(causesBySense, event, index, cause);
     }
   }
-  for (const list of readers.values())
+  for (const list of causesBySense.values())
     for (const reader of list) {
       const { event, causes } = reader;
       reader.limits = event.isTimed ? null : limitsOf(event.causes, causes);
@@ -409,7 +410,7 @@ export function readersOf(events: LiveEvent[]): Readers {
       reader.isNewestOnly =
         reader.limits !== null && isWhole && canDisagree && event.causes.every(isSingle);
     }
-  return readers;
+  return causesBySense;
 }
 
 /** Side by side, where they are read faster than from one cause after the other. */
@@ -422,12 +423,12 @@ function limitsOf(causes: CompiledCause[], indexes: number[]): Float64Array | nu
 }
 
 function addReader(
-  readers: Map<string, CauseReader[]>,
+  causesBySense: Map<string, CauseReader[]>,
   event: LiveEvent,
   index: number,
   { sId, cost, costOfChange }: CompiledCause,
 ): void {
-  const known = readers.get(sId);
+  const known = causesBySense.get(sId);
   const last = known?.at(-1);
   if (last?.event === event) {
     last.causes.push(index);
@@ -445,7 +446,7 @@ function addReader(
     costOfChange,
   };
   if (known) known.push(reader);
-  else readers.set(sId, [reader]);
+  else causesBySense.set(sId, [reader]);
 }
 
 /** How much there is to judge and to keep: what a measurement takes at most, causes, and outcomes of windows. */
@@ -459,9 +460,9 @@ export function sumOf(own: Weight, global: Weight): Weight {
   };
 }
 
-export function weightOf(events: LiveEvent[], readers: Readers): Weight {
+export function weightOf(events: LiveEvent[], causesBySense: CausesBySense): Weight {
   const weight: Weight = { judging: 0, causes: 0, outcomes: 0 };
-  for (const list of readers.values()) {
+  for (const list of causesBySense.values()) {
     const judging = list.reduce((sum, { cost }) => sum + cost, 0);
     weight.judging = Math.max(weight.judging, judging);
   }
@@ -537,7 +538,7 @@ export function knownSenses(devices: DeviceSenses): KnownSenses {
 }
 
 /** When a measurement counts: `t` is the time at which it is taken, `arrivedTs` when the service read it. Ms. */
-export type Moment = { t: number; arrivedTs: number };
+export type Moment = { t: number; arrivedTs: WallMs };
 
 /**
  * Whom an event's firings concern: a `notice` is told each time and not kept; a `silent-alarm` is kept, and nobody is told.
@@ -571,5 +572,5 @@ export type Evaluated = {
   /** Episodes that ended, because a cause disagreed. One of an event that is among `firings` ended before that. */
   ended: EventName[];
   /** When the measurement arrived; of a tick when it was due. */
-  arrivedTs: number;
+  arrivedTs: WallMs;
 };

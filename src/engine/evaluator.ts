@@ -7,7 +7,7 @@ import {
   type Deferred,
   isComplete,
   isSpent,
-  LiveEvidence,
+  EvaluationState,
 } from './evidence.ts';
 import { costOfFiring, fire, leadOn, leave } from './fire.ts';
 import { type Listening, storable } from './last-seen.ts';
@@ -22,7 +22,8 @@ import {
   timeOf,
   withTime,
 } from './timed.ts';
-import { agreedOnce, type Draft, type GivenValue } from './window.ts';
+import { agreedOnce, type EvidenceDraft, type GivenValue } from './window.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 const none: CauseReader[] = [];
 /** Mostly none ended: then all outcomes have this one. */
@@ -34,14 +35,14 @@ const noneEnded: EventName[] = [];
  */
 export class Evaluator {
   readonly #profile: Profile;
-  readonly #live: LiveEvidence;
+  readonly #live: EvaluationState;
   /** Null where no cause has members of time. */
   readonly #ticker: Ticker | null;
   #cost = 0;
 
   constructor(profile: Profile, runtime: Runtime, listening?: Listening) {
     this.#profile = profile;
-    this.#live = new LiveEvidence(profile, runtime);
+    this.#live = new EvaluationState(profile, runtime);
     this.#ticker = profile.isTimed ? new Ticker(profile, this.#live, listening) : null;
   }
 
@@ -73,8 +74,8 @@ export class Evaluator {
    */
   measure({ sId, val, ts }: Measurement, moment: Moment, givesAll: boolean): Evaluated {
     const live = this.#live;
-    const own = live.state?.readers.get(sId);
-    const global = live.purpose?.globalReaders.get(sId);
+    const own = live.state?.causesBySense.get(sId);
+    const global = live.purpose?.globalCausesBySense.get(sId);
     const outcome: Evaluated = { firings: [], ended: noneEnded, arrivedTs: moment.arrivedTs };
     if (!own && !global) return outcome;
     const given: GivenValue = { val, moment, once: agreedOnce({ val: storable(val), ts }) };
@@ -133,7 +134,7 @@ export class Evaluator {
   /** Whether the event moves the device. */
   #offer(
     reader: CauseReader,
-    draft: Draft,
+    draft: EvidenceDraft,
     given: GivenValue,
     givesAll: boolean,
     outcome: Evaluated,
@@ -171,14 +172,14 @@ const alwaysListening: Listening = { gaps: [] };
 /** Runs the ticks of a device, beside the measurements that its evaluator takes. */
 export class Ticker {
   readonly #profile: Profile;
-  readonly #live: LiveEvidence;
+  readonly #live: EvaluationState;
   readonly #listening: Listening;
   /** The latest time that it was told of. */
   #nowTs = -Infinity;
   /** What it has taken, as of `Evaluator`. */
   cost = 0;
 
-  constructor(profile: Profile, live: LiveEvidence, listening: Listening = alwaysListening) {
+  constructor(profile: Profile, live: EvaluationState, listening: Listening = alwaysListening) {
     this.#profile = profile;
     this.#live = live;
     this.#listening = listening;
@@ -268,7 +269,7 @@ export class Ticker {
  */
 export function runTick(
   { event, index, t }: Tick,
-  draft: Draft,
+  draft: EvidenceDraft,
 ): { evidence: EventEvidence; ageMs: number } {
   const own = draft.open(event);
   dropOld(event, draft, own, t);
@@ -290,7 +291,7 @@ function complete(time: CauseTime, t: number): CauseTime {
 export function firingTime(
   { event, index, t, ts: dueTs }: Tick,
   { causes, time }: EventEvidence,
-): { ts: number; nowTs: number } {
+): { ts: number; nowTs: WallMs } {
   if (hasSilence(event, index)) return { ts: t, nowTs: t };
   const agreed = causes.map((collected, at) =>
     collected?.agreed ? (time?.causes[at]?.agreedT ?? t) : t,

@@ -24,22 +24,23 @@ import {
   addOutcome,
   addOutcomes,
   disagreedOnce,
-  Draft,
+  EvidenceDraft,
   emptyWindow,
   endsEpisode,
   type GivenValue,
   isAllDisagreed,
 } from './window.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Where a device stands, and what the live events have collected, while it is worked on. */
-export class LiveEvidence {
+export class EvaluationState {
   readonly #profile: Profile;
   readonly #base: Runtime;
   place: Place;
   purpose: CompiledPurpose | undefined;
   state: CompiledState | undefined;
-  local: Draft;
-  global: Draft;
+  local: EvidenceDraft;
+  global: EvidenceDraft;
   /** Events whose episodes have ended, until that is told. */
   readonly ended: LiveEvent[] = [];
   readonly localDeferred: Deferred = new Map();
@@ -51,11 +52,11 @@ export class LiveEvidence {
     this.place = runtime;
     this.purpose = profile.purposes.get(runtime.puId);
     this.state = this.purpose?.states.get(runtime.stId);
-    this.local = new Draft(runtime.local, this.ended);
-    this.global = new Draft(runtime.global, this.ended);
+    this.local = new EvidenceDraft(runtime.local, this.ended);
+    this.global = new EvidenceDraft(runtime.global, this.ended);
   }
 
-  draftOf({ isGlobal }: LiveEvent): Draft {
+  draftOf({ isGlobal }: LiveEvent): EvidenceDraft {
     return isGlobal ? this.global : this.local;
   }
 
@@ -69,14 +70,14 @@ export class LiveEvidence {
    * A firing moves the device. `namesPurpose`: its action has a `gotoPuId`; what global states have collected is
    * then emptied, also where it is that of the current purpose.
    */
-  enter(place: Place, namesPurpose: boolean, arrivedTs: number): void {
+  enter(place: Place, namesPurpose: boolean, arrivedTs: WallMs): void {
     const from = this.place;
     const isSamePurpose = place.puId === from.puId;
     const staysInState = isSamePurpose && place.stId === from.stId;
     this.place = place;
     this.purpose = this.#profile.purposes.get(place.puId);
     this.state = this.purpose?.states.get(place.stId);
-    this.local = new Draft(
+    this.local = new EvidenceDraft(
       staysInState
         ? anew(this.state?.staying ?? [], this.local)
         : enteredState(this.state, arrivedTs),
@@ -86,7 +87,7 @@ export class LiveEvidence {
     if (!namesPurpose) this.endGlobalDeferred();
     this.globalDeferred.clear();
     if (!namesPurpose) return;
-    this.global = new Draft(
+    this.global = new EvidenceDraft(
       isSamePurpose
         ? anew(this.purpose?.globalStaying ?? [], this.global)
         : enteredPurpose(this.purpose, arrivedTs),
@@ -113,7 +114,7 @@ export class LiveEvidence {
 }
 
 /** What outlasts that a state is entered again, or the purpose: of these events only. */
-function anew(staying: LiveEvent[], draft: Draft): Evidence {
+function anew(staying: LiveEvent[], draft: EvidenceDraft): Evidence {
   let evidence: (EventEvidence | null)[] | null = null;
   for (const event of staying) {
     const before = draft.get(event.index);
@@ -134,7 +135,7 @@ function anew(staying: LiveEvent[], draft: Draft): Evidence {
  */
 export function collect(
   { event, causes: indexes, limits }: CauseReader,
-  draft: Draft,
+  draft: EvidenceDraft,
   val: Measurement['val'],
   once: CauseEvidence,
   isLeaving: boolean,
@@ -196,7 +197,11 @@ function collectMore(
 }
 
 /** Whether a measurement fires an event that is spent at once (`isSpentAtOnce`): nothing is collected for it. */
-export function isSpent({ event }: CauseReader, draft: Draft, val: Measurement['val']): boolean {
+export function isSpent(
+  { event }: CauseReader,
+  draft: EvidenceDraft,
+  val: Measurement['val'],
+): boolean {
   if (draft.get(event.index) !== null) return false;
   for (const cause of event.causes) if (judge(cause, val, undefined) !== true) return false;
   return true;
@@ -234,7 +239,7 @@ export function useUp(event: LiveEvent, evidence: EventEvidence): EventEvidence 
 /** What `collect` does with each of these numbers, none of which completes the event. */
 export function collectDeferred(
   { event, causes: indexes, limits }: CauseReader,
-  draft: Draft,
+  draft: EvidenceDraft,
   vals: number[],
   onces: CauseEvidence[],
   from: number,
@@ -303,7 +308,7 @@ export class DeferredNumbers {
   /** The reader that is offered the newest number; those behind it were not yet. */
   #offering: number;
 
-  constructor(readers: CauseReader[], draft: Draft) {
+  constructor(readers: CauseReader[], draft: EvidenceDraft) {
     this.#readers = readers;
     this.#isOpen = readers.map((reader) => isOpen(reader, draft));
     this.#from = readers.map(() => 0);
@@ -319,7 +324,7 @@ export class DeferredNumbers {
   }
 
   /** Whether the reader with this number takes the newest number later. If not it has all before that one. */
-  defers(index: number, draft: Draft): boolean {
+  defers(index: number, draft: EvidenceDraft): boolean {
     this.#offering = index;
     const newest = this.#vals.length - 1;
     const val = this.#vals[newest] as number;
@@ -334,7 +339,7 @@ export class DeferredNumbers {
   }
 
   /** The reader has collected the newest number. */
-  offered(index: number, draft: Draft): void {
+  offered(index: number, draft: EvidenceDraft): void {
     const next = this.#vals.length;
     this.#from[index] = next;
     const reader = this.#readers[index] as CauseReader;
@@ -349,14 +354,14 @@ export class DeferredNumbers {
   }
 
   /** All readers have collected what they were offered. It is over then. */
-  end(draft: Draft): void {
+  end(draft: EvidenceDraft): void {
     const count = this.#vals.length;
     for (let index = 0; index < this.#readers.length; index++)
       this.#collect(index, index < this.#offering ? count : count - 1, draft);
   }
 
   /** Whether this number may end an episode of the reader's event: that is said at once. */
-  #isWatched(index: number, val: number, draft: Draft): boolean {
+  #isWatched(index: number, val: number, draft: EvidenceDraft): boolean {
     const reader = this.#readers[index] as CauseReader;
     const { event, causes, limits } = reader;
     if (!limits || !isOpen(reader, draft)) return false;
@@ -379,7 +384,7 @@ export class DeferredNumbers {
     return false;
   }
 
-  #collect(index: number, end: number, draft: Draft): void {
+  #collect(index: number, end: number, draft: EvidenceDraft): void {
     const from = this.#from[index] as number;
     this.#from[index] = end;
     // A reader that is not offered a number before the first one that it skips never has any to take.
@@ -403,7 +408,7 @@ export function deferInto(
   readers: CauseReader[],
   all: Deferred,
   { val, once }: GivenValue,
-  draft: Draft,
+  draft: EvidenceDraft,
 ): DeferredNumbers | null {
   let deferred = all.get(readers);
   if (typeof val !== 'number') {
@@ -421,12 +426,12 @@ export function deferInto(
 }
 
 /** Whether the reader's event is in an episode. */
-function isOpen({ event }: CauseReader, draft: Draft): boolean {
+function isOpen({ event }: CauseReader, draft: EvidenceDraft): boolean {
   return event.hasEpisodes && draft.get(event.index)?.isInEpisode === true;
 }
 
 /** How many more numbers cannot fire the reader's event: one of its causes lacks more outcomes than that. */
-function numbersToDefer({ event, causes, isLong }: CauseReader, draft: Draft): number {
+function numbersToDefer({ event, causes, isLong }: CauseReader, draft: EvidenceDraft): number {
   if (!isLong) return 0;
   const collected = draft.get(event.index)?.causes;
   let most = 0;

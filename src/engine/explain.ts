@@ -15,6 +15,7 @@ import { comparedOf, senseOf } from './fire.ts';
 import type { LastSeen, Listening } from './last-seen.ts';
 import type { Agreed, CauseEvidence, CauseTime, Runtime } from './runtime.ts';
 import { holdsInTime, type KnownListening, type Tick, ticksOf } from './timed.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Members of time, as in the purpose, and what has become of them. */
 export const timeMembers = {
@@ -165,7 +166,7 @@ export const Explanation = z.object({
 export type Explanation = z.infer<typeof Explanation>;
 
 /** When it is asked, ms, and when the device's connector listened. */
-export type AskedAt = { nowTs: number; listening?: Listening | undefined };
+export type AskedAt = { nowTs: WallMs; listening?: Listening | undefined };
 
 /**
  * Says for each live event, in the order in which they are tried, what its causes have and lack. Without `asked`
@@ -207,7 +208,7 @@ function explainEvent(
 }
 
 /** Where a cause stands, in words: "agrees for 3 of 10 minutes, holds in 6 min 40 s". */
-export function describeCause(cause: CauseExplanation, nowTs: number): string {
+export function describeCause(cause: CauseExplanation, nowTs: WallMs): string {
   if (cause.noneForMs !== undefined) return describeSilence(cause, cause.noneForMs, nowTs);
   const statistic = describeStatistic(cause);
   if (statistic !== null && cause.statistic === undefined) return statistic;
@@ -216,7 +217,7 @@ export function describeCause(cause: CauseExplanation, nowTs: number): string {
   return statistic === null ? progress : `${statistic}: ${progress}`;
 }
 
-function describeSilence(cause: CauseExplanation, ofMs: number, nowTs: number): string {
+function describeSilence(cause: CauseExplanation, ofMs: number, nowTs: WallMs): string {
   const { sinceTs = nowTs, dueTs, holds } = cause;
   if (holds) return `silent for ${describeDuration(Math.max(ofMs, nowTs - sinceTs))}, holds`;
   if (dueTs === undefined) return `waits for ${describeDuration(ofMs)} of silence`;
@@ -225,7 +226,7 @@ function describeSilence(cause: CauseExplanation, ofMs: number, nowTs: number): 
   return `silent for ${done}, ${describeDue(dueTs, nowTs)}`;
 }
 
-function describeRun(cause: CauseExplanation, ofMs: number, nowTs: number): string {
+function describeRun(cause: CauseExplanation, ofMs: number, nowTs: WallMs): string {
   const { sinceTs, dueTs, holds, missing } = cause;
   if (holds) return `agreed for ${describeDuration(ofMs)}, holds`;
   // It disagreed, or the event fired: both end a run.
@@ -236,7 +237,7 @@ function describeRun(cause: CauseExplanation, ofMs: number, nowTs: number): stri
   return `${done}, ${describeDue(dueTs, nowTs)}`;
 }
 
-function describeDue(dueTs: number, nowTs: number): string {
+function describeDue(dueTs: number, nowTs: WallMs): string {
   const leftMs = dueTs - nowTs;
   return leftMs < 1_000 ? 'holds any moment now' : `holds in ${describeDuration(leftMs)}`;
 }
@@ -316,7 +317,7 @@ export type AlarmStanding = z.infer<typeof AlarmStanding>;
 export function describeEvent(
   event: EventExplanation,
   tells: Tells,
-  nowTs: number,
+  nowTs: WallMs,
   standing: AlarmStanding = {},
 ): string {
   const telling = describeTelling(tells, event.rung, nowTs, standing);
@@ -334,7 +335,7 @@ function describeCauses({ causes }: EventExplanation): string {
 function describeTelling(
   tells: Tells,
   isInEpisode: boolean,
-  nowTs: number,
+  nowTs: WallMs,
   { state, told, notNotified, snoozedUntilTs = 0, mutedUntilTs = 0 }: AlarmStanding,
 ): string {
   const isOpen = state !== undefined || isInEpisode;
@@ -393,8 +394,8 @@ export const Description = Explanation.extend({
 export type Description = z.infer<typeof Description>;
 
 /** What stands outside the engine; absent where it is not known. */
-export type AroundEvaluation = {
-  nowTs: number;
+export type EvaluationContext = {
+  nowTs: WallMs;
   /** By "puId/stId/evId". */
   alarms?: ReadonlyMap<string, AlarmStanding> | undefined;
   /** Until then all events of the device are quiet. */
@@ -411,9 +412,9 @@ export type AroundEvaluation = {
 export function describeEvaluation(
   profile: Profile,
   { events, ...rest }: Explanation,
-  around: AroundEvaluation,
+  context: EvaluationContext,
 ): Description {
-  const { nowTs, alarms, mutedUntilTs, clockAheadTs, clockBackTs } = around;
+  const { nowTs, alarms, mutedUntilTs, clockAheadTs, clockBackTs } = context;
   const { puId } = rest;
   return {
     ...rest,
@@ -424,7 +425,7 @@ export function describeEvaluation(
       const tells = findEvent(profile, { puId, stId }, evId)?.tells ?? 'nobody';
       const known = alarms?.get(`${puId}/${stId}/${evId}`);
       const alarm = mutedUntilTs === undefined ? known : { ...known, mutedUntilTs };
-      const causes = event.causes.map((cause) => describeWithClock(cause, around));
+      const causes = event.causes.map((cause) => describeWithClock(cause, context));
       const words = describeEvent(event, tells, nowTs, alarm);
       return { ...event, text: words, tells, ...(alarm && { alarm }), causes };
     }),
@@ -434,7 +435,7 @@ export function describeEvaluation(
 /** What is wrong with the times of its sense comes behind what the cause waits for. */
 function describeWithClock(
   cause: CauseExplanation,
-  { nowTs, late: lateSenses, ahead: aheadSenses }: AroundEvaluation,
+  { nowTs, late: lateSenses, ahead: aheadSenses }: EvaluationContext,
 ): Description['events'][number]['causes'][number] {
   const late = lateSenses?.get(cause.sId);
   const isLate = late !== undefined && late.count > 0;

@@ -14,7 +14,7 @@ import type {
   MoveTarget,
   Profile,
 } from './compile.ts';
-import { collect, type LiveEvidence, useUp } from './evidence.ts';
+import { collect, type EvaluationState, useUp } from './evidence.ts';
 import {
   type Agreed,
   type CauseEvidence,
@@ -26,6 +26,7 @@ import {
 import { comparedNumber, liesWithin } from './thresholds.ts';
 import { collectTimed } from './timed.ts';
 import { emptyWindow, type GivenValue } from './window.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** What a cause of an event that fires takes, beside one that judges and stays as it is. */
 export const costOfFiring = 5;
@@ -34,12 +35,12 @@ export const costOfFiring = 5;
  * `ts`: the firing's. `nowTs`: when it fires by the service's clock: as the measurement arrives, or as the tick is due; by
  * a silence's tick when that was complete. `ageMs`: see `Firing`. `isGiven`: whether the firing is among the outcome's.
  */
-type At = { ts: number; nowTs: number; ageMs: number; isGiven: boolean };
+type At = { ts: number; nowTs: WallMs; ageMs: number; isGiven: boolean };
 
 /** An event fires: what it has collected is used up. */
 export function fire(
   { pId }: Profile,
-  live: LiveEvidence,
+  live: EvaluationState,
   event: LiveEvent,
   evidence: EventEvidence,
   { ts, nowTs, ageMs, isGiven }: At,
@@ -57,7 +58,7 @@ export function fire(
 /** Where an event that fired moves the device, if anywhere: to be entered. */
 export function leadOn(
   profile: Profile,
-  { place }: LiveEvidence,
+  { place }: EvaluationState,
   event: LiveEvent,
   ts: number,
   outcome: Evaluated,
@@ -76,7 +77,7 @@ export function leadOn(
  * service's clock (ms). The firing's `ts` is the time of a measurement, which may be older than the arrival by which
  * silences are counted.
  */
-export function senseEventOf(origin: Origin, evidence: EventEvidence, nowTs: number): SenseEvent {
+export function senseEventOf(origin: Origin, evidence: EventEvidence, nowTs: WallMs): SenseEvent {
   const found: SenseEvent = {
     type: 'sense',
     ts: origin.ts,
@@ -121,7 +122,7 @@ function lastingOf({ sinceT, due }: Run, ts: number): Pick<CauseDetail, 'heldMs'
 function silenceOf(
   cause: CompiledCause,
   { sinceTs, completeTs }: Silence,
-  nowTs: number,
+  nowTs: WallMs,
 ): CauseDetail {
   const detail = detailOf(cause, emptyWindow(undefined), undefined);
   return { ...detail, silentMs: Math.max(nowTs, completeTs ?? nowTs) - sinceTs, sinceTs };
@@ -186,7 +187,7 @@ export function reportedMoveOf(
   return deviceEventOf({ pId, puId: to.puId, stId: to.stId, evId, ts }, from, to);
 }
 
-/** Readers in the order in which they are tried: the state's own, then global ones; the one of `at` moves the device. */
+/** CausesBySense in the order in which they are tried: the state's own, then global ones; the one of `at` moves the device. */
 export type Mover = { own: CauseReader[]; global: CauseReader[]; at: number };
 
 /**
@@ -194,7 +195,7 @@ export type Mover = { own: CauseReader[]; global: CauseReader[]; at: number };
  * a disagreement: what agrees is not taken, and nothing fires. Gives what that takes (`CompiledCause`).
  */
 export function leave(
-  live: LiveEvidence,
+  live: EvaluationState,
   { own, global, at }: Mover,
   given: GivenValue,
   outcome: Evaluated,
@@ -222,7 +223,7 @@ export function leave(
 /** `isKept`: whether the state's own events stay, and the windows of global ones. */
 function show(
   reader: CauseReader,
-  live: LiveEvidence,
+  live: EvaluationState,
   isKept: { local: boolean; windows: boolean },
   given: GivenValue,
 ): number {

@@ -4,10 +4,11 @@ import {
   type CompiledState,
   type LiveEvent,
   type Profile,
-  readersOf,
+  indexCausesBySense,
   timedOf,
 } from './compile.ts';
 import type { Runtime } from './runtime.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /**
  * The newest time of a sense, and the values it has then, the first of them first: up to `maxValues`. `last`: the last of
@@ -93,7 +94,7 @@ function watchedPurpose(purpose: CompiledPurpose): CompiledPurpose {
     ...purpose,
     states,
     globalEvents,
-    globalReaders: readersOf(globalEvents),
+    globalCausesBySense: indexCausesBySense(globalEvents),
     globalTimed: timedOf(globalEvents),
     globalStaying: globalEvents,
   };
@@ -102,7 +103,13 @@ function watchedPurpose(purpose: CompiledPurpose): CompiledPurpose {
 function watchedState(state: CompiledState): CompiledState {
   const events = watchedEvents(state.events);
   const staying = state.isGlobal ? [] : events;
-  return { ...state, events, readers: readersOf(events), timed: timedOf(events), staying };
+  return {
+    ...state,
+    events,
+    causesBySense: indexCausesBySense(events),
+    timed: timedOf(events),
+    staying,
+  };
 }
 
 function watchedEvents(events: LiveEvent[]): LiveEvent[] {
@@ -142,7 +149,7 @@ export function afterListening(
   sinceTs: number,
   ms: number,
   { gaps }: Listening,
-  nowTs: number,
+  nowTs: WallMs,
 ): number {
   let [at, left] = [sinceTs, ms];
   for (const gap of gaps) {
@@ -161,7 +168,7 @@ export function afterPauses(
   dueTs: number,
   pause: number,
   { gaps }: Listening,
-  nowTs: number,
+  nowTs: WallMs,
 ): number {
   let at = dueTs;
   for (const gap of gaps) {
@@ -171,6 +178,6 @@ export function afterPauses(
   return at;
 }
 
-function endOf({ fromTs, toTs }: Gap, nowTs: number): number {
+function endOf({ fromTs, toTs }: Gap, nowTs: WallMs): number {
   return toTs ?? Math.max(fromTs, nowTs);
 }

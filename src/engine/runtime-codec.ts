@@ -535,13 +535,13 @@ const costAtOnce = 50_000;
 
 /**
  * The runtime that was stored, and what was added to it evaluated again: exactly what there was. Rows of
- * another base count for nothing. `nextTurn` is awaited now and then.
+ * another base count for nothing. `yieldToEventLoop` is awaited now and then.
  */
 export async function replay(
   profile: Profile,
   stored: StoredRuntime,
   rows: StoredLog[],
-  nextTurn: () => Promise<unknown>,
+  yieldToEventLoop: () => Promise<unknown>,
 ): Promise<Runtime> {
   const whole = readRuntime(profile, stored);
   const added = addedTo(stored, rows);
@@ -553,7 +553,7 @@ export async function replay(
       // Profiles with members of time, for which it matters when that was, have no log.
       evaluator.measure(measurement, { t: measurement.ts, arrivedTs: measurement.ts }, false);
       if (evaluator.cost < until) continue;
-      await nextTurn();
+      await yieldToEventLoop();
       until = evaluator.cost + costAtOnce;
     }
   }

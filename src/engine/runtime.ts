@@ -8,6 +8,7 @@ import type {
   Moment,
   Profile,
 } from './compile.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** A measurement that agreed. All causes that it met have this one object. */
 export type Agreed = Readonly<Pick<Measurement, 'val' | 'ts'>>;
@@ -24,7 +25,7 @@ export type CauseEvidence = {
   bits: number;
   /** A long one, 30 outcomes a word, the newest in the first; null while none of them agreed. */
   words: number[] | null;
-  /** While it is worked on (`Draft`): how many of the newest are in `bits` and not yet in `words`. Else 0. */
+  /** While it is worked on (`EvidenceDraft`): how many of the newest are in `bits` and not yet in `words`. Else 0. */
   ahead: number;
   /** Of these the word whose outcomes leave the window as others come, the next one highest. Else 0. */
   leaving: number;
@@ -60,7 +61,7 @@ export type Runtime = Readonly<Place> & {
 export const noEvidence: Evidence = [];
 
 /** Where a device stands when the profile becomes current: no evidence, but that silences begin. */
-export function startRuntime(profile: Profile, arrivedTs: number): Runtime {
+export function startRuntime(profile: Profile, arrivedTs: WallMs): Runtime {
   const purpose = profile.purposes.get(profile.first.puId);
   const state = purpose?.states.get(profile.first.stId);
   const [local, global] = [enteredState(state, arrivedTs), enteredPurpose(purpose, arrivedTs)];
@@ -75,7 +76,7 @@ export function enter(
   profile: Profile,
   runtime: Runtime,
   { puId, stId }: Place,
-  arrivedTs: number,
+  arrivedTs: WallMs,
 ): Runtime {
   if (puId === runtime.puId && stId === runtime.stId) return runtime;
   const purpose = profile.purposes.get(puId);
@@ -85,16 +86,16 @@ export function enter(
 }
 
 /** Evidence of a state's own events when it is entered from another one. */
-export function enteredState(state: CompiledState | undefined, arrivedTs: number): Evidence {
+export function enteredState(state: CompiledState | undefined, arrivedTs: WallMs): Evidence {
   return state && !state.isGlobal ? begun(state.timed.withSilences, arrivedTs) : noEvidence;
 }
 
 /** Evidence of all global states when their purpose is entered from another one. */
-export function enteredPurpose(purpose: CompiledPurpose | undefined, arrivedTs: number): Evidence {
+export function enteredPurpose(purpose: CompiledPurpose | undefined, arrivedTs: WallMs): Evidence {
   return purpose ? begun(purpose.globalTimed.withSilences, arrivedTs) : noEvidence;
 }
 
-function begun(withSilences: LiveEvent[], arrivedTs: number): Evidence {
+function begun(withSilences: LiveEvent[], arrivedTs: WallMs): Evidence {
   if (withSilences.length === 0) return noEvidence;
   const evidence: (EventEvidence | null)[] = [];
   for (const event of withSilences) {

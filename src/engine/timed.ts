@@ -16,7 +16,7 @@ import {
 import { comparedNumber, judge } from './thresholds.ts';
 import {
   addOutcome,
-  type Draft,
+  type EvidenceDraft,
   emptyWindow,
   endsEpisode,
   type GivenValue,
@@ -25,12 +25,13 @@ import {
   moveUpAll,
   windowOf,
 } from './window.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Which cause takes it, and what it makes of it; `agrees` is null where nothing is compared yet. */
 type Found = {
   event: LiveEvent;
   index: number;
-  draft: Draft;
+  draft: EvidenceDraft;
   own: EventEvidence;
   t: number;
   agrees: boolean | null;
@@ -105,7 +106,12 @@ function setTime(own: EventEvidence, index: number, time: CauseTime): void {
  * One of the event's causes, or a tick of it, is at `t`: outcomes that are older than `maxAgeMs` by the newest such time
  * are dropped, and runs whose newest one is. `own`, the draft's, is changed.
  */
-export function dropOld(event: LiveEvent, draft: Draft, own: EventEvidence, t: number): void {
+export function dropOld(
+  event: LiveEvent,
+  draft: EvidenceDraft,
+  own: EventEvidence,
+  t: number,
+): void {
   if (!event.isAged || !own.time) return;
   const newestT = Math.max(own.time.newestT ?? t, t);
   const causes = own.time.causes.map((time, index) => {
@@ -183,7 +189,7 @@ type Verdict = { time: CauseTime; agrees: boolean | null };
 /** `collect` for an event with members of time. */
 export function collectTimed(
   { event, causes: indexes }: CauseReader,
-  draft: Draft,
+  draft: EvidenceDraft,
   given: GivenValue,
   isLeaving: boolean,
 ): EventEvidence | null {
@@ -355,7 +361,7 @@ function waitingAt(profile: Profile, { puId, stId }: Runtime): LiveEvent[] {
 export type Tick = { event: LiveEvent; index: number; t: number; ts: number };
 
 /** What the service knows of listening. A gap that lasts goes on until `nowTs` at least. */
-export type KnownListening = { listening: Listening; nowTs: number };
+export type KnownListening = { listening: Listening; nowTs: WallMs };
 
 /** The ticks that an event waits for, in the order of its causes. */
 export function ticksOf(

@@ -368,7 +368,7 @@ function* listPolygons(purposes: readonly Purpose[], pathOf: PurposePath) {
 const sizeOfTurn = 2_000;
 
 /** The first hundred warnings of a profile (`listWarnings`); others have their turn in each `pause`. */
-export async function listWarningsInTurns(
+export async function listWarningsYielding(
   purposes: Purpose[],
   devices: DeviceSenses | undefined,
   pathOf: PurposePath,

@@ -175,7 +175,7 @@ export function moveUp(evidence: CauseEvidence, windowLength: number): void {
  * Evidence while it is worked on. What it began with is never changed: an event, and a cause of it, is
  * copied when it changes for the first time, and is the draft's own from then on.
  */
-export class Draft {
+export class EvidenceDraft {
   readonly #base: Evidence;
   #now: (EventEvidence | null)[] | null = null;
   /** Whose evidence is the draft's own; an event can be there twice. */
@@ -284,7 +284,7 @@ const anyAgreed = { val: 1, ts: 0 };
  * kept in `own.lately`. `own` is the draft's.
  */
 export function endsEpisode(
-  draft: Draft,
+  draft: EvidenceDraft,
   event: LiveEvent,
   own: EventEvidence,
   index: number,

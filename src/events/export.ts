@@ -46,7 +46,7 @@ export function eventExportRoute({ db, exports }: EventExportDeps): Route {
     errors: [400, 404],
     streams: { types: [csvType, ndjsonType], json: true },
     auth: 'account',
-    room: 16_777_216,
+    answerBytes: 16_777_216,
     query: EventExportQuery,
     response: EventExport,
     handler: async ({ query, account, request }) => {
@@ -62,23 +62,16 @@ export function eventExportRoute({ db, exports }: EventExportDeps): Route {
       const filter = { type, senses, cause, start, end, order };
       await refuseTooManyEvents(db, devices, filter);
       const media = typeOf(request);
-      const walk = isEmpty(query) ? [] : devices;
       const blocks = await exports.run(
         accountId,
         request.signal,
-        walkEvents(db, walk, filter, formats[media]),
+        walkEvents(db, devices, filter, formats[media]),
       );
       if (media === csvType) return stream(media, asLines(blocks, same, csvHeader));
       if (media === ndjsonType) return stream(media, asLines(blocks, same));
       return stream(media, asJsonList('events', blocks, same, request.now()));
     },
   });
-}
-
-/** What no event can be: a device event by a sense, or of one purpose in a state of another. */
-function isEmpty({ type, senses, purpose, state }: EventExportQuery): boolean {
-  if (type === 'device' && senses?.length) return true;
-  return purpose !== undefined && state !== undefined && purpose !== state.puId;
 }
 
 /** Throws `invalid-input` where there is more in the range than one answer has. */

@@ -31,7 +31,7 @@ export type WalkAlarms = (
 ) => AsyncGenerator<AlarmChangeRow[]>;
 
 /** All that was committed between two positions; the last page, which may be empty, reaches `to`. */
-export async function* catchUpEvents(
+export async function* replayEvents(
   sql: Sql,
   scope: StreamScope,
   from: StreamPosition,

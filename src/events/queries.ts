@@ -1,20 +1,9 @@
 import type { QueryConfig } from 'pg';
 import type { SenseEvent } from '../contract/event.ts';
 import type { Sql } from '../db/sql.ts';
-import { DomainError } from '../errors.ts';
 import { lastTs } from '../http/schema.ts';
 import type { EventCursor, EventRow } from './schema.ts';
-
-/** Throws `not-found`, also for a device of somebody else. */
-export async function getDeviceId(sql: Sql, accountId: number, uuid: string): Promise<number> {
-  const { rows } = await sql.query<{ id: number }>({
-    name: 'own-device',
-    text: 'select id from device where uuid = $1 and account_id = $2',
-    values: [uuid, accountId],
-  });
-  if (!rows[0]) throw new DomainError('not-found', 'There is no such device.');
-  return rows[0].id;
-}
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Events of one device, by type or by the senses that had a part; times in ms, inclusive. */
 export type EventFilter = {
@@ -43,7 +32,7 @@ const recentMs = 14 * 86_400_000;
 export async function listEvents(
   sql: Sql,
   filter: EventFilter,
-  nowTs: number,
+  nowTs: WallMs,
 ): Promise<ListedEvent[]> {
   const { type, senses, start, end = lastTs, after } = filter;
   if (type === 'device' && senses?.length) return [];

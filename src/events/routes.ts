@@ -19,7 +19,12 @@ import { eventExportRoute } from './export.ts';
 import type { WalkAlarms } from './feed.ts';
 import { listEvents } from './queries.ts';
 import { EventList, EventQuery, EventView, toEventView } from './schema.ts';
-import { type Audience, audienceOf, type Hub, openEventStream } from './stream.ts';
+import {
+  type EventFilter,
+  eventFilterOf,
+  type EventBroadcaster,
+  openEventStream,
+} from './stream.ts';
 
 /** Specification section 4.4. */
 export function eventRoutes(deps: StreamRoutesDeps): Route[] {
@@ -39,7 +44,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
       errors: [400, 401, 404, 503],
       responseHeaders: { Link: 'The next page, if there is one.' },
       auth: 'account',
-      room: 2_097_152,
+      answerBytes: 2_097_152,
       params: DeviceParams,
       query: EventQuery,
       response: EventList,
@@ -59,7 +64,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
 
 export type StreamRoutesDeps = {
   db: Database;
-  hub: Hub;
+  broadcaster: EventBroadcaster;
   /** The devices that a key confined to labels reaches. */
   reaches: Reaches;
   bus: Bus;
@@ -88,7 +93,7 @@ const documentation = {
   streams: { types: [eventStreamType], json: false },
   auth: 'account' as const,
   response: z.union([EventView, AlarmChange]).meta({ id: 'EventMessage' }),
-  room: 8_192,
+  answerBytes: 8_192,
   isEndless: true,
 };
 
@@ -101,7 +106,7 @@ const description =
 
 /** Events as they are stored; an addition to the specification. */
 export function streamRoutes(deps: StreamRoutesDeps): Route[] {
-  const { db, bus, hub, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
+  const { db, bus, broadcaster, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
   const { onAccountDisabled = () => () => undefined } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   const open = (account: Account, deviceUuid: string | null, request: RequestInfo) =>
@@ -118,12 +123,12 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
       const getDeviceId = async () =>
         deviceUuid === null
           ? null
-          : hub.alone(accountId, () => deps.getDeviceId(accountId, deviceUuid));
+          : broadcaster.alone(accountId, () => deps.getDeviceId(accountId, deviceUuid));
       const deviceId = await getDeviceId();
       const { reach, leave } = await deps.reaches.open(filter);
       releases.push(leave);
       const recheck = () => Promise.all([getDeviceId(), reach.refresh()]);
-      const readable = await read(account, audienceOf(deviceId, reach), recheck, request);
+      const readable = await read(account, eventFilterOf(deviceId, reach), recheck, request);
       readable.once('close', release);
       return stream(eventStreamType, readable);
     } catch (error) {
@@ -133,7 +138,7 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
   };
   const read = async (
     { sessionId }: Account,
-    audience: Audience,
+    filter: EventFilter,
     recheck: () => Promise<unknown>,
     request: RequestInfo,
   ) => {
@@ -141,9 +146,9 @@ export function streamRoutes(deps: StreamRoutesDeps): Route[] {
     const { exports, walkAlarms } = deps;
     const rights = { bus, heartbeatMs, onAccountDisabled };
     return openEventStream(
-      { ...rights, db, hub, patienceMs, exports, walkAlarms },
+      { ...rights, db, broadcaster, patienceMs, exports, walkAlarms },
       {
-        audience,
+        filter,
         sessionId,
         lastEventId: request.header('last-event-id'),
         recheck: () => Promise.all([deps.authenticate(request.credential), recheck()]),

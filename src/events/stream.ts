@@ -2,7 +2,7 @@ import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { WakeableRest } from '../lib/wait.ts';
 import {
   parsePosition,
@@ -21,14 +21,14 @@ import {
 } from '../streams/server-sent.ts';
 import {
   createSlices,
-  Member,
-  readInTurn,
-  type ReadInTurn,
-  type TakeTurn,
-  type WaitingRoom,
+  Subscriber,
+  readFairly,
+  type ReadFairly,
+  type NextSlice,
+  type SubscriberBudget,
 } from '../streams/subscriber.ts';
 import {
-  catchUpEvents,
+  replayEvents,
   type Page,
   type StreamedRow,
   type StreamScope,
@@ -38,8 +38,8 @@ import { toAlarmChange, toEventView } from './schema.ts';
 
 export type EventSourceDeps = {
   db: Sql;
-  hub: Hub;
-  exports: ReadInTurn;
+  broadcaster: EventBroadcaster;
+  exports: ReadFairly;
   walkAlarms?: WalkAlarms | undefined;
 };
 
@@ -50,7 +50,7 @@ export type EventStreamOptions = EventSourceDeps &
   };
 
 export type EventReader = Omit<ReaderRights, 'accountId'> & {
-  audience: Audience;
+  filter: EventFilter;
   /** The header `Last-Event-ID`, empty where the stream is new. */
   lastEventId: string;
 };
@@ -58,14 +58,14 @@ export type EventReader = Omit<ReaderRights, 'accountId'> & {
 /** What is committed from now on, or from where the reader was, as server-sent events. */
 export async function openEventStream(
   options: EventStreamOptions,
-  { audience, lastEventId, ...reader }: EventReader,
+  { filter, lastEventId, ...reader }: EventReader,
 ): Promise<Readable> {
   const from = parseFrom(lastEventId);
-  const first = await options.hub.join(audience);
+  const first = await options.broadcaster.join(filter);
   const write = async function* (): AsyncGenerator<Buffer> {
-    const { until, release } = watchRights(options, { ...reader, accountId: audience.accountId });
+    const { until, release } = watchRights(options, { ...reader, accountId: filter.accountId });
     try {
-      const pieces = followEvents(options, { audience, from, first, until });
+      const pieces = followEvents(options, { filter, from, first, until });
       for await (const { bytes } of pieces) yield bytes;
     } finally {
       release();
@@ -86,7 +86,7 @@ function parseFrom(lastEventId: string): StreamPosition | null {
 }
 
 export type Following = {
-  audience: Audience;
+  filter: EventFilter;
   /** Null: from now on. */
   from: StreamPosition | null;
   /** What has joined already. */
@@ -94,26 +94,26 @@ export type Following = {
   until: AbortSignal;
 };
 
-/** What an audience is sent, until `until`. Whoever falls behind what is given to all goes on by itself. */
+/** What an filter is sent, until `until`. Whoever falls behind what is given to all goes on by itself. */
 export async function* followEvents(
   deps: EventSourceDeps,
-  { audience, from, first, until }: Following,
+  { filter, from, first, until }: Following,
 ): AsyncGenerator<EventPiece> {
   let followed = first;
   const end = () => followed.leave();
   until.addEventListener('abort', end);
   try {
-    let position = from ?? first.member.position;
+    let position = from ?? first.subscriber.position;
     // At once, so that a reader knows where it is before anything happens.
-    yield writeBeat(position, audience.hasIds);
+    yield writeBeat(position, filter.hasIds);
     while (!until.aborted) {
-      const { position: to } = followed.member;
-      yield* readBetween(deps, audience, { from: position, to, until });
-      yield* followed.member.read();
+      const { position: to } = followed.subscriber;
+      yield* readBetween(deps, filter, { from: position, to, until });
+      yield* followed.subscriber.read();
       // It has been sent all it was given, and could not be given more: it goes on from there.
-      position = followed.member.position;
+      position = followed.subscriber.position;
       followed.leave();
-      if (!until.aborted) followed = await deps.hub.join(audience);
+      if (!until.aborted) followed = await deps.broadcaster.join(filter);
     }
   } finally {
     until.removeEventListener('abort', end);
@@ -125,22 +125,22 @@ type Between = { from: StreamPosition; to: StreamPosition; until: AbortSignal };
 
 /** What one reader alone has missed: read for it alone, in turns with the account's other readers. */
 async function* readBetween(
-  { db, hub, exports, walkAlarms }: EventSourceDeps,
-  audience: Audience,
+  { db, broadcaster, exports, walkAlarms }: EventSourceDeps,
+  filter: EventFilter,
   { from, to, until }: Between,
 ): AsyncGenerator<EventPiece> {
   if (from === to) return;
-  const { accountId } = audience;
+  const { accountId } = filter;
   // Who was away for long has all its events looked through.
-  const archiveSql = readInTurn(exports, accountId, db);
-  const pages = catchUpEvents(db, audience, from, to, {
+  const archiveSql = readFairly(exports, accountId, db);
+  const pages = replayEvents(db, filter, from, to, {
     sql: archiveSql,
     ...(walkAlarms && { walkAlarms }),
   });
   for (;;) {
-    const { value: page, done } = await hub.alone(accountId, () => pages.next());
+    const { value: page, done } = await broadcaster.alone(accountId, () => pages.next());
     if (done || until.aborted) return;
-    yield* writePage(page, audience);
+    yield* writePage(page, filter);
   }
 }
 
@@ -153,11 +153,11 @@ export function writeBeat(position: StreamPosition, hasIds: boolean): EventPiece
 }
 
 /**
- * The events of a page that an audience takes, as bytes which any number of readers can be sent. A
+ * The events of a page that an filter takes, as bytes which any number of readers can be sent. A
  * generator, so that others may have a turn between two pieces.
  */
-export function* writePage({ events }: Page, audience: Audience): Generator<EventPiece> {
-  const { takes, hasIds } = audience;
+export function* writePage({ events }: Page, filter: EventFilter): Generator<EventPiece> {
+  const { takes, hasIds } = filter;
   let text = '';
   let last: StreamPosition | undefined;
   for (const [i, { row }] of events.entries()) {
@@ -188,7 +188,7 @@ function writeNamed(row: StreamedRow): string {
     : writeMessage('event', JSON.stringify(toEventView(row, row.uuid)));
 }
 
-function nextOf(events: Page['events'], i: number, takes: Audience['takes']): number {
+function nextOf(events: Page['events'], i: number, takes: EventFilter['takes']): number {
   const next = events.findIndex(({ row }, place) => place > i && takes(row));
   return next < 0 ? events.length : next;
 }
@@ -198,16 +198,16 @@ export function createEventSource(deps: EventSourceDeps): OpenSource {
   return async (asked) => {
     const from = asked.from === null ? null : parsePosition(asked.from);
     if (asked.from !== null && !from) throw invalidLastEventId();
-    const audience = askedAudience(asked);
-    const first = await deps.hub.join(audience);
+    const filter = askedFilter(asked);
+    const first = await deps.broadcaster.join(filter);
     return {
       leave: first.leave,
-      pieces: (until) => writeSource(deps, { audience, from, first, until }),
+      pieces: (until) => writeSource(deps, { filter, from, first, until }),
     };
   };
 }
 
-function askedAudience({ kinds, reach }: AskedSource): Audience {
+function askedFilter({ kinds, reach }: AskedSource): EventFilter {
   const hasEvents = kinds.has('events');
   const hasAlarms = kinds.has('alarms');
   return {
@@ -227,58 +227,64 @@ async function* writeSource(
     yield { bytes, position: writePosition(position) };
 }
 
-export type HubOptions = Pick<FollowerOptions, 'db' | 'heartbeatMs' | 'monotonicClock' | 'room'> & {
+export type EventBroadcasterOptions = Pick<
+  AccountEventsOptions,
+  'db' | 'heartbeatMs' | 'monotonicClock' | 'budget'
+> & {
   bus: Bus;
 };
 
 /** A stream that follows its account. */
 export type Followed = {
-  member: EventMember;
+  subscriber: EventSubscriber;
   leave(): void;
 };
 
 /** All event streams of this process, by account. */
-export type Hub = {
-  /** From then on the member is given what is committed for the audience. */
-  join(audience: Audience): Promise<Followed>;
+export type EventBroadcaster = {
+  /** From then on the subscriber is given what is committed for the filter. */
+  join(filter: EventFilter): Promise<Followed>;
   /** Runs what one stream asks of the database for itself: one of an account's at a time. */
   alone<T>(accountId: number, work: () => Promise<T>): Promise<T>;
 };
 
 /** Subscribes to the bus and queries the database only while there are streams. */
-export function createHub({ bus, ...options }: HubOptions): Hub {
-  const followers = new Map<number, Follower>();
+export function createEventBroadcaster({
+  bus,
+  ...options
+}: EventBroadcasterOptions): EventBroadcaster {
+  const byAccount = new Map<number, AccountEvents>();
   const lines = new Map<number, Promise<unknown>>();
-  const takeTurn = createSlices();
+  const nextSlice = createSlices();
   let ends: (() => void)[] = [];
 
   const listen = (): void => {
     ends = [
       bus.subscribe('events', ({ accountIds }) => {
-        for (const accountId of accountIds) followers.get(accountId)?.wake();
+        for (const accountId of accountIds) byAccount.get(accountId)?.wake();
       }),
       bus.subscribe('resync', () => {
-        for (const follower of followers.values()) follower.wake();
+        for (const ofAccount of byAccount.values()) ofAccount.wake();
       }),
     ];
   };
-  const follow = (accountId: number): Follower => {
-    if (followers.size === 0) listen();
+  const follow = (accountId: number): AccountEvents => {
+    if (byAccount.size === 0) listen();
     const onEnd = () => {
-      followers.delete(accountId);
-      if (followers.size === 0) for (const end of ends) end();
+      byAccount.delete(accountId);
+      if (byAccount.size === 0) for (const end of ends) end();
     };
-    const follower = new Follower({ ...options, accountId, takeTurn, onEnd });
-    followers.set(accountId, follower);
-    return follower;
+    const ofAccount = new AccountEvents({ ...options, accountId, nextSlice, onEnd });
+    byAccount.set(accountId, ofAccount);
+    return ofAccount;
   };
 
   return {
-    async join(audience) {
-      const { accountId } = audience;
-      const follower = followers.get(accountId) ?? follow(accountId);
-      const member = await follower.join(audience);
-      return { member, leave: () => follower.leave(member) };
+    async join(filter) {
+      const { accountId } = filter;
+      const ofAccount = byAccount.get(accountId) ?? follow(accountId);
+      const subscriber = await ofAccount.join(filter);
+      return { subscriber, leave: () => ofAccount.leave(subscriber) };
     },
     async alone(accountId, work) {
       const before = lines.get(accountId);
@@ -300,15 +306,15 @@ export function createHub({ bus, ...options }: HubOptions): Hub {
   };
 }
 
-export type FollowerOptions = {
+export type AccountEventsOptions = {
   db: Sql;
   accountId: number;
   /** No stream is silent for longer, and the database is asked twice as often unasked. */
   heartbeatMs: number;
-  takeTurn: TakeTurn;
+  nextSlice: NextSlice;
   monotonicClock: MonotonicClock;
   /** Of all streams. */
-  room: WaitingRoom;
+  budget: SubscriberBudget;
   /** The last stream has left. */
   onEnd: () => void;
 };
@@ -320,42 +326,42 @@ const writesPerMs = 2;
 /** Streams that are written to before the event loop does other work: 2 to 3 ms. */
 const writesPerTurn = 32;
 
-export type EventMember = Member<StreamPosition>;
+export type EventSubscriber = Subscriber<StreamPosition>;
 
-type Joining = { audience: Audience } & PromiseWithResolvers<EventMember>;
+type Joining = { filter: EventFilter } & PromiseWithResolvers<EventSubscriber>;
 
 /** The streams that are sent the same. */
-type Group = { audience: Audience; members: Set<EventMember> };
+type Group = { filter: EventFilter; subscribers: Set<EventSubscriber> };
 
 /**
  * Follows what is committed for one account, for all its streams together: the database is read once,
  * and an event is written once, however many streams there are.
  */
-export class Follower {
-  readonly #options: FollowerOptions;
+export class AccountEvents {
+  readonly #options: AccountEventsOptions;
   readonly #groups = new Map<string, Group>();
   #joining: Joining[] = [];
   #position: StreamPosition | undefined;
   #beatMs: number;
   readonly #rest = new WakeableRest();
 
-  constructor(options: FollowerOptions) {
+  constructor(options: AccountEventsOptions) {
     this.#options = options;
     this.#beatMs = options.monotonicClock();
     void this.#run();
   }
 
   /** A stream of the account, or of some of its devices: it is given what is committed from now on. */
-  join(audience: Audience): Promise<EventMember> {
-    const joining = { audience, ...Promise.withResolvers<EventMember>() };
+  join(filter: EventFilter): Promise<EventSubscriber> {
+    const joining = { filter, ...Promise.withResolvers<EventSubscriber>() };
     this.#joining.push(joining);
     this.wake();
     return joining.promise;
   }
 
-  leave(member: EventMember): void {
-    member.leave();
-    this.#forget(member);
+  leave(subscriber: EventSubscriber): void {
+    subscriber.leave();
+    this.#forget(subscriber);
     if (this.#count() === 0) this.wake();
   }
 
@@ -378,9 +384,8 @@ export class Follower {
     } catch (cause) {
       this.#options.onEnd();
       for (const { reject } of this.#joining) reject(cause);
-      const error =
-        cause instanceof Error ? cause : new Error('A stream was interrupted.', { cause });
-      for (const member of this.#all()) member.end(error);
+      const error = cause instanceof Error ? cause : new Error('A stream was interrupted.', { cause });
+      for (const subscriber of this.#all()) subscriber.end(error);
     }
   }
 
@@ -393,9 +398,9 @@ export class Follower {
       if (this.#position) await this.#advance(accountId, this.#position, to);
       this.#position = to;
       await this.#beat(to);
-      const nowMs = monotonicClock();
-      for (const { audience, resolve } of joining)
-        resolve(this.#add(audience, new Member(to, nowMs, this.#options.room)));
+      const monotonicMs = monotonicClock();
+      for (const { filter, resolve } of joining)
+        resolve(this.#add(filter, new Subscriber(to, monotonicMs, this.#options.budget)));
     } catch (error) {
       for (const { reject } of joining) reject(error);
       throw error;
@@ -403,42 +408,40 @@ export class Follower {
   }
 
   async #advance(accountId: number, from: StreamPosition, to: StreamPosition): Promise<void> {
-    const { db, takeTurn } = this.#options;
+    const { db, nextSlice } = this.#options;
     if (this.#count() === 0) return;
-    for await (const page of catchUpEvents(db, { accountId, deviceId: null }, from, to)) {
+    for await (const page of replayEvents(db, { accountId, deviceId: null }, from, to)) {
       const devices = new Set(page.events.map(({ row }) => row.deviceId));
-      for (const { audience, members } of this.#groups.values()) {
-        if (audience.deviceId !== null && !devices.has(audience.deviceId)) continue;
-        await takeTurn();
-        for (const piece of writePage(page, audience)) await this.#give(members, piece);
+      for (const { filter, subscribers } of this.#groups.values()) {
+        if (filter.deviceId !== null && !devices.has(filter.deviceId)) continue;
+        await nextSlice();
+        for (const piece of writePage(page, filter)) await this.#give(subscribers, piece);
       }
     }
-    for (const member of this.#all()) member.position = to;
+    for (const subscriber of this.#all()) subscriber.position = to;
   }
 
-  async #give(members: Iterable<EventMember>, piece: EventPiece): Promise<void> {
-    const nowMs = this.#options.monotonicClock();
+  async #give(subscribers: Iterable<EventSubscriber>, piece: EventPiece): Promise<void> {
+    const monotonicMs = this.#options.monotonicClock();
     let given = 0;
-    for (const member of members) {
-      if (given % writesPerTurn === 0) await this.#options.takeTurn();
+    for (const subscriber of subscribers) {
+      if (given % writesPerTurn === 0) await this.#options.nextSlice();
       given += 1;
-      member.give(piece, nowMs);
-      if (member.hasEnded) this.#forget(member);
+      subscriber.give(piece, monotonicMs);
+      if (subscriber.hasEnded) this.#forget(subscriber);
     }
   }
 
   /** Twice in `heartbeatMs`: streams that were sent something since the last time are left out. */
   async #beat(position: StreamPosition): Promise<void> {
     const everyMs = this.#options.heartbeatMs / 2;
-    const nowMs = this.#options.monotonicClock();
-    if (nowMs - this.#beatMs < everyMs) return;
-    this.#beatMs = nowMs;
+    const monotonicMs = this.#options.monotonicClock();
+    if (monotonicMs - this.#beatMs < everyMs) return;
+    this.#beatMs = monotonicMs;
     for (const hasIds of [true, false]) {
-      const groups = [...this.#groups.values()].filter(
-        ({ audience }) => audience.hasIds === hasIds,
-      );
-      const members = groups.flatMap((group) => [...group.members]);
-      const silent = members.filter(({ givenMs }) => nowMs - givenMs >= everyMs);
+      const groups = [...this.#groups.values()].filter(({ filter }) => filter.hasIds === hasIds);
+      const subscribers = groups.flatMap((group) => [...group.subscribers]);
+      const silent = subscribers.filter(({ givenMs }) => monotonicMs - givenMs >= everyMs);
       if (silent.length > 0) await this.#give(silent, writeBeat(position, hasIds));
     }
   }
@@ -449,31 +452,31 @@ export class Follower {
     return this.#beatMs + heartbeatMs / 2 - monotonicClock();
   }
 
-  #add(audience: Audience, member: EventMember): EventMember {
-    const group = this.#groups.get(audience.key) ?? { audience, members: new Set() };
-    group.members.add(member);
-    this.#groups.set(audience.key, group);
-    return member;
+  #add(filter: EventFilter, subscriber: EventSubscriber): EventSubscriber {
+    const group = this.#groups.get(filter.key) ?? { filter, subscribers: new Set() };
+    group.subscribers.add(subscriber);
+    this.#groups.set(filter.key, group);
+    return subscriber;
   }
 
-  #forget(member: EventMember): void {
-    for (const [key, { members }] of this.#groups)
-      if (members.delete(member) && members.size === 0) this.#groups.delete(key);
+  #forget(subscriber: EventSubscriber): void {
+    for (const [key, { subscribers }] of this.#groups)
+      if (subscribers.delete(subscriber) && subscribers.size === 0) this.#groups.delete(key);
   }
 
   #count(): number {
     let count = 0;
-    for (const { members } of this.#groups.values()) count += members.size;
+    for (const { subscribers } of this.#groups.values()) count += subscribers.size;
     return count;
   }
 
-  *#all(): Generator<EventMember> {
-    for (const { members } of this.#groups.values()) yield* members;
+  *#all(): Generator<EventSubscriber> {
+    for (const { subscribers } of this.#groups.values()) yield* subscribers;
   }
 }
 
-/** What a stream is sent, and how. Streams whose audience has the same key are written for once. */
-export type Audience = StreamScope & {
+/** What a stream is sent, and how. Streams whose filter has the same key are written for once. */
+export type EventFilter = StreamScope & {
   key: string;
   takes: (row: StreamedRow) => boolean;
   /** Each message has its own id, and events have no SSE name. Else see `StreamPiece`. */
@@ -481,7 +484,7 @@ export type Audience = StreamScope & {
 };
 
 /** All of an account's devices, or one of them, as the streams of events alone are sent it. */
-export function audienceOf(deviceId: number | null, reach: Reach): Audience {
+export function eventFilterOf(deviceId: number | null, reach: Reach): EventFilter {
   return {
     accountId: reach.accountId,
     deviceId,

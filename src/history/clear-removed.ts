@@ -2,7 +2,7 @@ import type { Database } from '../db/database.ts';
 import { kindOf } from '../db/errors.ts';
 import { purgeLock } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { pause } from '../lib/wait.ts';
 import { historyTables, readHistoryKind } from './retention.ts';
 
@@ -14,7 +14,7 @@ const detachedAtOnce = 100;
 
 export type ClearingDeps = {
   db: Database;
-  nowMs: MonotonicClock;
+  monotonicClock: MonotonicClock;
   /** Takes devices of a removed account away from it, as a removal of the devices does; gives how many there were. */
   detach: (accountId: number, limit: number) => Promise<number>;
   /** Deletes the history of devices; false where the turn was over before that. */
@@ -43,7 +43,7 @@ export type Clearing = {
  * take turns by account: one with millions of rows holds up no other for longer than a turn.
  */
 export function createClearing(deps: ClearingDeps): Clearing {
-  const { db, nowMs, detach, purge = purgeDevices, onError } = deps;
+  const { db, monotonicClock, detach, purge = purgeDevices, onError } = deps;
   const closing = new AbortController();
   let clearing: Promise<void> | null = null;
   let isWanted = false;
@@ -77,10 +77,10 @@ export function createClearing(deps: ClearingDeps): Clearing {
       if (rows[0]?.held !== true) return false;
       const lots = await listRemovedDevices(tx);
       const accountIds = await listRemovedAccounts(tx);
-      return runTurns(
+      return runSteps(
         [
-          ...lots.map((lot) => (turn: Turn) => clearDevices(lot, turn)),
-          ...accountIds.map((accountId) => (turn: Turn) => clearAccount(accountId, turn)),
+          ...lots.map((lot) => (step: ClearingStep) => clearDevices(lot, step)),
+          ...accountIds.map((accountId) => (step: ClearingStep) => clearAccount(accountId, step)),
         ],
         signal,
       );
@@ -88,17 +88,17 @@ export function createClearing(deps: ClearingDeps): Clearing {
   }
 
   /** Says whether anything was done. What fails holds up nothing else; where all did, its error is thrown. */
-  async function runTurns(
-    turns: ((turn: Turn) => Promise<boolean>)[],
+  async function runSteps(
+    steps: ((step: ClearingStep) => Promise<boolean>)[],
     signal: AbortSignal,
   ): Promise<boolean> {
     const errors: unknown[] = [];
     let isSomeDone = false;
-    for (const run of turns) {
+    for (const run of steps) {
       if (signal.aborted) return false;
-      const turn = new Turn(nowMs, signal);
+      const step = new ClearingStep(monotonicClock, signal);
       try {
-        if ((await run(turn)) || turn.isBegun) isSomeDone = true;
+        if ((await run(step)) || step.isBegun) isSomeDone = true;
       } catch (error) {
         errors.push(error);
         if (kindOf(error) === 'unavailable') break;
@@ -110,10 +110,10 @@ export function createClearing(deps: ClearingDeps): Clearing {
   }
 
   /** True when nothing of them is left. */
-  async function clearDevices(removed: RemovedDevices, turn: Turn): Promise<boolean> {
+  async function clearDevices(removed: RemovedDevices, step: ClearingStep): Promise<boolean> {
     const { deviceIds } = removed;
-    for (const rows of deviceRows) if (!(await clearRows(db, rows, deviceIds, turn))) return false;
-    if (!(await purge(db, removed, turn))) return false;
+    for (const rows of deviceRows) if (!(await clearRows(db, rows, deviceIds, step))) return false;
+    if (!(await purge(db, removed, step))) return false;
     await db.transaction(async (tx) => {
       await tx.query('delete from device where id = any($1::bigint[]) and account_id is null', [
         deviceIds,
@@ -125,13 +125,13 @@ export function createClearing(deps: ClearingDeps): Clearing {
   }
 
   /** True when nothing of it is left. */
-  async function clearAccount(accountId: number, turn: Turn): Promise<boolean> {
+  async function clearAccount(accountId: number, step: ClearingStep): Promise<boolean> {
     const owners = [accountId];
-    for (const rows of personalRows) if (!(await clearRows(db, rows, owners, turn))) return false;
-    const { isLast } = await turn.piece((limit) => detach(accountId, limit), detachedAtOnce);
+    for (const rows of personalRows) if (!(await clearRows(db, rows, owners, step))) return false;
+    const { isLast } = await step.piece((limit) => detach(accountId, limit), detachedAtOnce);
     // They are cleared as all removed devices are, and this goes on when none is left.
     if (!isLast || (await hasDevices(db, accountId))) return false;
-    for (const rows of accountRows) if (!(await clearRows(db, rows, owners, turn))) return false;
+    for (const rows of accountRows) if (!(await clearRows(db, rows, owners, step))) return false;
     await db.query('delete from account where id = $1 and removed_at is not null', [accountId]);
     return true;
   }
@@ -149,9 +149,14 @@ export function createClearing(deps: ClearingDeps): Clearing {
   };
 }
 
-function clearRows(db: Sql, rows: OwnedRows, owners: number[], turn: Turn): Promise<boolean> {
+function clearRows(
+  db: Sql,
+  rows: OwnedRows,
+  owners: number[],
+  step: ClearingStep,
+): Promise<boolean> {
   const text = deletePieceOf(rows);
-  return turn.deleteAll((limit) => db.query(text, [owners, limit]));
+  return step.deleteAll((limit) => db.query(text, [owners, limit]));
 }
 
 /** Some of each of some accounts. By lot, so that those that fail or have much left do not hide others. */
@@ -205,21 +210,21 @@ const feedRows = 20_000;
 export async function purgeDevices(
   db: Database,
   { accountId, deviceIds }: RemovedDevices,
-  turn: Turn,
+  step: ClearingStep,
 ): Promise<boolean> {
   const kind = await readHistoryKind(db);
   const owners = { device_id: deviceIds, series_id: await listSeriesIds(db, deviceIds) };
   const purgeRows = kind === 'plain' ? purgeTable : purgeChunks;
   for (const { name, key } of historyTables)
-    if (!(await purgeRows(db, name, { column: key[0], owners: owners[key[0]] }, turn)))
+    if (!(await purgeRows(db, name, { column: key[0], owners: owners[key[0]] }, step)))
       return false;
   if (kind === 'timescaledb') await purgeHours(db, owners.series_id);
   if (accountId !== null) {
-    await purgeFeed(db, 'event_feed', { accountId, deviceIds }, turn);
-    await purgeFeed(db, 'alarm_change', { accountId, deviceIds }, turn);
+    await purgeFeed(db, 'event_feed', { accountId, deviceIds }, step);
+    await purgeFeed(db, 'alarm_change', { accountId, deviceIds }, step);
   }
   // Last: measurements name only their series, so without it the rest could not be found.
-  return purgeTable(db, 'series', { column: 'device_id', owners: deviceIds }, turn);
+  return purgeTable(db, 'series', { column: 'device_id', owners: deviceIds }, step);
 }
 
 async function listSeriesIds(db: Database, deviceIds: number[]): Promise<number[]> {
@@ -236,17 +241,17 @@ function purgeTable(
   db: Database,
   table: string,
   { column, owners }: Owners,
-  turn: Turn,
+  step: ClearingStep,
 ): Promise<boolean> {
   const text = deletePieceOf({ table, owner: column });
-  return turn.deleteAll((limit) => db.query(text, [owners, limit]));
+  return step.deleteAll((limit) => db.query(text, [owners, limit]));
 }
 
 async function purgeChunks(
   db: Database,
   table: string,
   { column, owners }: Owners,
-  turn: Turn,
+  step: ClearingStep,
 ): Promise<boolean> {
   const { rows } = await db.query<{ range_start: number; range_end: number }>(
     `select range_start, range_end
@@ -265,8 +270,8 @@ async function purgeChunks(
     return rowCount ?? 0;
   };
   for (const { range_start, range_end } of rows) {
-    if (turn.isOver) return false;
-    await turn.spend(() => inHalves(purge, range_start, range_end));
+    if (step.isOver) return false;
+    await step.spend(() => inHalves(purge, range_start, range_end));
   }
   return true;
 }
@@ -280,12 +285,12 @@ async function purgeFeed(
   db: Database,
   feed: 'event_feed' | 'alarm_change',
   { accountId, deviceIds }: { accountId: number; deviceIds: number[] },
-  turn: Turn,
+  step: ClearingStep,
 ): Promise<void> {
   const isTold = feed === 'alarm_change' ? `and body ->> 'change' <> 'removed'` : '';
   let last = { xact: '0', seq: 0 };
   for (let count = feedRows; count === feedRows;) {
-    const step = async (): Promise<number> => {
+    const purgeOnce = async (): Promise<number> => {
       const { rows } = await db.query<{ xact: string; seq: number; count: number }>(
         `with page as materialized (
            select ctid, xact, seq from ${feed}
@@ -304,7 +309,7 @@ async function purgeFeed(
       last = rows[0] ?? last;
       return rows[0]?.count ?? 0;
     };
-    count = await turn.spend(step);
+    count = await step.spend(purgeOnce);
   }
 }
 
@@ -362,20 +367,20 @@ export function deletePieceOf({ table, owner, before }: OwnedRows): string {
 }
 
 /** Full pieces of one turn. */
-const piecesOfTurn = 20;
+const piecesOfStep = 20;
 /** After a piece it rests as long as that took, so that others get at the database; and no longer than this. */
 const longestRestMs = 250;
 
 /** How much is deleted before others' removals have their turn. */
-export class Turn {
-  readonly #nowMs: MonotonicClock;
+export class ClearingStep {
+  readonly #monotonicClock: MonotonicClock;
   readonly #signal: AbortSignal;
-  #left = piecesOfTurn;
+  #left = piecesOfStep;
   /** Of a piece: less after one that took longer than a statement may. */
   #share = 1;
 
-  constructor(nowMs: MonotonicClock, signal: AbortSignal) {
-    this.#nowMs = nowMs;
+  constructor(monotonicClock: MonotonicClock, signal: AbortSignal) {
+    this.#monotonicClock = monotonicClock;
     this.#signal = signal;
   }
 
@@ -385,7 +390,7 @@ export class Turn {
 
   /** Whether anything was done in it. */
   get isBegun(): boolean {
-    return this.#left < piecesOfTurn;
+    return this.#left < piecesOfStep;
   }
 
   /** Deletes piece after piece. True when nothing was left; false when the turn was over first. */
@@ -414,11 +419,11 @@ export class Turn {
 
   /** Work that says how much it did: nothing costs nothing. */
   async spend(work: () => Promise<number>): Promise<number> {
-    const startedMs = this.#nowMs();
+    const startedMs = this.#monotonicClock();
     const count = await work();
     if (count === 0) return count;
     this.#left -= 1;
-    await pause(Math.min(longestRestMs, this.#nowMs() - startedMs), this.#signal);
+    await pause(Math.min(longestRestMs, this.#monotonicClock() - startedMs), this.#signal);
     return count;
   }
 }

@@ -1,5 +1,6 @@
 import type { Database } from '../db/database.ts';
 import { deleteInBatches, type Sql } from '../db/sql.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** How many days the history is kept. */
 export type Retention = { eventsDays: number; measurementsDays: number };
@@ -27,10 +28,10 @@ export type RetentionChange =
   /** The setting is no longer shorter: what was announced does not happen. */
   | { kind: 'taken-back'; what: Kept; days: number; toDays: number };
 
-export const dayMs = 86_400_000;
+const dayMs = 86_400_000;
 
 /** A shorter retention takes effect this long after it was first seen. */
-export const noticeMs = dayMs;
+const noticeMs = dayMs;
 
 /** An advisory lock of its own: any number that nothing else uses. */
 const retentionLock = 7202;
@@ -48,7 +49,7 @@ export function daysOf(relation: string, retention: Retention): number {
 export async function settleRetention(
   db: Database,
   configured: Retention,
-  nowTs: number | null,
+  nowTs: WallMs | null,
 ): Promise<RetentionChange[]> {
   return db.transaction(async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1)', [retentionLock]);
@@ -75,7 +76,7 @@ export const wanted = ({ eventsDays, measurementsDays }: Retention, what: Kept):
 export function settle(
   row: RetentionRow,
   toDays: number,
-  nowTs: number | null,
+  nowTs: WallMs | null,
 ): { row: RetentionRow; change: RetentionChange | null } {
   const { what, days, nextDays, nextTs } = row;
   if (days !== null && toDays >= days) {
@@ -141,7 +142,7 @@ export async function applyNext(db: Database): Promise<RetentionRow[]> {
  */
 export async function estimateLoss(
   sql: Sql,
-  { what, toDays, nowTs }: { what: Kept; toDays: number; nowTs: number },
+  { what, toDays, nowTs }: { what: Kept; toDays: number; nowTs: WallMs },
 ): Promise<Loss> {
   // The database's own clock has parts of milliseconds.
   const beforeTs = Math.floor(nowTs - toDays * dayMs);
@@ -222,7 +223,7 @@ export type HistoryTable = (typeof historyTables)[number];
 export type PruneOptions = {
   /** Infinity days: all of that is kept. */
   retention: Retention;
-  nowTs: number;
+  nowTs: WallMs;
   /** Stops between two batches. */
   signal?: AbortSignal;
   batchRows?: number;
@@ -292,7 +293,7 @@ async function dropChunksOf(
   for (const endTs of await listOldChunks(db, relation, nowTs - days * dayMs)) {
     if (signal?.aborted === true) return;
     await db.transaction(async (tx) => {
-      if (!(await takeTurn(tx))) return;
+      if (!(await claimRun(tx))) return;
       await tx.query('select drop_history_chunks($1::regclass, ms_to_timestamp($2))', [
         relation,
         endTs,
@@ -319,7 +320,7 @@ async function removePolicies(db: Sql): Promise<void> {
 }
 
 /** One process prunes at a time. */
-async function takeTurn(tx: Sql): Promise<boolean> {
+async function claimRun(tx: Sql): Promise<boolean> {
   const { rows } = await tx.query<{ held: boolean }>(
     'select pg_try_advisory_xact_lock($1) as held',
     [pruneLock],
@@ -365,7 +366,7 @@ async function pruneBatch(
   batchRows: number,
 ): Promise<Batch> {
   return db.transaction(async (tx) => {
-    if (!(await takeTurn(tx))) return { deleted: 0, last: null };
+    if (!(await claimRun(tx))) return { deleted: 0, last: null };
     const columns = (of: string) => key.map((column) => `${of}.${column}`).join();
     const next = (before: string) => `
       select ${columns('t')} from ${name} t

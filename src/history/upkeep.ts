@@ -1,10 +1,11 @@
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { pruneHistory, readHistoryKind, type Retention } from './retention.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Deletes what is past its time. `nowTs`: the time that is believed, ms. `kept`: the retention in force. */
 export type Chore = (
-  nowTs: number,
+  nowTs: WallMs,
   { kept, signal }: { kept: Retention; signal: AbortSignal },
 ) => Promise<void>;
 
@@ -15,7 +16,7 @@ export type UpkeepOptions = {
   /** Time between two runs; one hour if absent. */
   intervalMs?: number;
   /** The time by which things may be deleted, ms; null: not now, the clock is in doubt. */
-  believedTs: () => number | null;
+  believedTs: () => WallMs | null;
   onError: (error: unknown) => void;
   /** Called after each run with the jobs that fail, be it none. */
   onFailedJobs: (jobs: FailedJob[]) => void;

@@ -4,8 +4,9 @@ import type { Readable } from 'node:stream';
 import type { Context } from 'koa';
 import { z } from 'zod';
 import { DomainError } from '../errors.ts';
-import { nextTurn } from '../lib/event-loop.ts';
+import { yieldToEventLoop } from '../lib/event-loop.ts';
 import type { RequestState } from './body.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** An answer that is written as it comes: CSV, server-sent events. Made by `stream()`. */
 export class Streamed {
@@ -69,7 +70,7 @@ export type KeyedRequest = {
   account: { accountId: number; sessionId: string; key?: object };
   key: string;
   fingerprint: Buffer;
-  receivedTs: number;
+  receivedTs: WallMs;
   signal: AbortSignal;
 };
 
@@ -120,7 +121,7 @@ export async function fingerprintOf(ctx: Context): Promise<Buffer> {
   const { bodyBytes: bytes = Buffer.alloc(0) } = ctx.state as RequestState;
   const hash = createHash('sha256').update(`${ctx.method} ${ctx.originalUrl}\n`);
   for (let at = 0; at < bytes.length; at += lengthInTurn) {
-    if (at > 0) await nextTurn();
+    if (at > 0) await yieldToEventLoop();
     hash.update(bytes.subarray(at, at + lengthInTurn));
   }
   return hash.digest();

@@ -3,14 +3,14 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import cors from '@koa/cors';
 import Koa, { type Context, type Middleware } from 'koa';
 import helmet from 'koa-helmet';
-import { ByteRoom } from '../lib/byte-room.ts';
-import type { Clock } from '../lib/clock.ts';
+import { MemoryBudget } from '../lib/memory-budget.ts';
+import type { Clock } from '../lib/clock-readings.ts';
 import { dropUnreadBody } from '../lib/request-body.ts';
 import type { Logger } from '../log/logger.ts';
 import { type Allowance, type FindAddress, plain, trustProxies, trusts } from './answer.ts';
 import { createBodyReader, type RequestState } from './body.ts';
 import { toAnswer } from './errors.ts';
-import { createTakeRoom } from './memory.ts';
+import { createReserveMemory } from './memory.ts';
 import type { Account } from './request.ts';
 import type { Route } from './route.ts';
 import { compress, type CompressOptions, mountRoutes, type RouterDeps } from './router.ts';
@@ -94,9 +94,9 @@ export function createApp(
   } = options;
   const readBody = createBodyReader(bodyLimitBytes);
   const maxBytes = options.roomBytes ?? 134_217_728;
-  const takeRoom = createTakeRoom({
-    room: new ByteRoom({ maxBytes, ...waiting }),
-    largeRoom: new ByteRoom({ maxBytes: maxBytes / 2, ...waiting }),
+  const reserveMemory = createReserveMemory({
+    budget: new MemoryBudget({ maxBytes, ...waiting }),
+    largeBudget: new MemoryBudget({ maxBytes: maxBytes / 2, ...waiting }),
     isShort,
     bodyLimitBytes,
   });
@@ -112,7 +112,7 @@ export function createApp(
     confirmReads,
     runOnce,
     readBody,
-    takeRoom,
+    reserveMemory,
     ownPace,
     bodyStallMs: options.bodyStallMs,
     stopping,

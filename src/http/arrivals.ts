@@ -1,8 +1,8 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { Socket } from 'node:net';
 import { network } from '../lib/address.ts';
-import { ByteRoom, type Reservation } from '../lib/byte-room.ts';
-import { LoopTurns } from '../lib/event-loop.ts';
+import { MemoryBudget, type Reservation } from '../lib/memory-budget.ts';
+import { LoopScheduler } from '../lib/event-loop.ts';
 import { plain } from './answer.ts';
 import { bufferAtMost, createSocketReads, readOn } from './socket-reads.ts';
 
@@ -55,14 +55,14 @@ export class OneByOne {
   readonly #options: OneByOneOptions;
   readonly #lines = new WeakMap<Socket, Line>();
   readonly #readThrough = createSocketReads();
-  readonly #turns = new LoopTurns({ perTurn, mostMs });
-  readonly #ahead: ByteRoom;
+  readonly #turns = new LoopScheduler({ perTurn, mostMs });
+  readonly #ahead: MemoryBudget;
   #count = 0;
 
   constructor(options: OneByOneOptions) {
     const { aheadBytes: maxBytes = usualAheadBytes } = options;
     this.#options = options;
-    this.#ahead = new ByteRoom({ maxBytes, share: 1 / 4, maxWaiting: 0, maxWaitingOfKey: 0 });
+    this.#ahead = new MemoryBudget({ maxBytes, share: 1 / 4, maxWaiting: 0, maxWaitingOfKey: 0 });
   }
 
   /** Connections with something that may be parsed, and waits for its turn. */
@@ -347,7 +347,7 @@ class Line {
 const pause = (socket: Socket) => Socket.prototype.pause.call(socket);
 const resume = (socket: Socket) => Socket.prototype.resume.call(socket);
 
-export type RequestTurnsOptions = {
+export type RequestSchedulerOptions = {
   /** The client's address, or its network. Asked for of those that wait only. */
   addressOf: (request: IncomingMessage) => string;
   /** What orchestrators ask: these have turns of their own at an address. */
@@ -358,7 +358,7 @@ export type RequestTurnsOptions = {
   largeBytes?: number;
 };
 
-export type RequestTurns = {
+export type RequestScheduler = {
   /** Runs `go`, at once or when its turn has come. False: what waits takes too much memory already, and it will not run. */
   start(request: IncomingMessage, go: () => void): boolean;
   countWaiting(): number;
@@ -383,22 +383,22 @@ const mostArriving = 131_072;
  * requests before anybody else is looked after. So a few start in a turn, and the others wait: addresses take turns,
  * and whoever asks at an address does, however many connections each of them has.
  */
-export function createRequestTurns(options: RequestTurnsOptions): RequestTurns {
+export function createRequestScheduler(options: RequestSchedulerOptions): RequestScheduler {
   const { addressOf, isVital, perTurn = usualPerTurn, largeBytes = usualLargeBytes } = options;
-  const room = new ByteRoom({
+  const budget = new MemoryBudget({
     maxBytes: largeBytes,
     share: 1 / 4,
     maxWaiting: 0,
     maxWaitingOfKey: 0,
   });
-  const turns = new LoopTurns({ perTurn, crowd: { size: crowd, pauseMs: crowdPauseMs } });
+  const turns = new LoopScheduler({ perTurn, crowd: { size: crowd, pauseMs: crowdPauseMs } });
 
   function wait(request: IncomingMessage, go: () => void): boolean {
     const path = pathOf(request);
     const from = addressOf(request);
     const address = isVital(path) ? `${from} ${path}` : from;
     const bytes = arrivingBytes(request);
-    const place = bytes > smallRequestBytes ? room.enter(address, bytes) : undefined;
+    const place = bytes > smallRequestBytes ? budget.enter(address, bytes) : undefined;
     if (place === null) return false;
     turns.wait({ address, who: whoOf(request) ?? path }, () => {
       place?.leave();

@@ -3,8 +3,8 @@ import type { Readable } from 'node:stream';
 import { createBrotliDecompress, createGunzip, createUnzip } from 'node:zlib';
 import type { Context } from 'koa';
 import { DomainError, type Problem } from '../errors.ts';
-import type { Clock } from '../lib/clock.ts';
-import { nextTurn } from '../lib/event-loop.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
+import { yieldToEventLoop } from '../lib/event-loop.ts';
 import {
   decodeUtf8,
   endOfString,
@@ -207,7 +207,7 @@ export async function parseListBody(
     if (!isOver) at = skipSpace(text, at + 1);
     if (at - turnAt < lengthInTurn) continue;
     turnAt = at;
-    await nextTurn();
+    await yieldToEventLoop();
   }
   if (!/^[\t\n\r ]*\}[\t\n\r ]*$/.test(text.slice(at + 1, at + 1_000))) throw notAList(member);
   return { [member]: elements };
@@ -275,15 +275,15 @@ export async function parseJsonBody(text: string): Promise<unknown> {
   if (parts > maxJsonParts)
     throw tooMuch(`has more than ${maxJsonParts} {, [ and , outside its strings`);
   const isLong = text.length > longText;
-  if (isLong) await nextTurn();
+  if (isLong) await yieldToEventLoop();
   const value = parse(text);
-  if (isLong) await nextTurn();
+  if (isLong) await yieldToEventLoop();
   const problems: Problem[] = [];
   collectUnwelcome(value, null, problems);
   if (problems.length > 0) {
     throw new DomainError('invalid-input', 'The request is not valid.', { problems });
   }
-  if (isLong) await nextTurn();
+  if (isLong) await yieldToEventLoop();
   return value;
 }
 
@@ -488,7 +488,7 @@ export type RequestState = Pick<
  */
 export class KoaRequestInfo implements RequestInfo {
   readonly requestId: string;
-  readonly receivedTs: number;
+  readonly receivedTs: WallMs;
   readonly now: Clock;
   readonly address: string;
   readonly isHttps: boolean;

@@ -19,7 +19,7 @@ export type DocsDeps = {
 };
 
 /** Files of the reference page, by their type. All served from here: a LAN may have no way out. */
-export const files: Record<string, string> = {
+const files: Record<string, string> = {
   'swagger-ui.css': 'text/css',
   'swagger-ui-bundle.js': 'text/javascript',
   'favicon-32x32.png': 'image/png',
@@ -48,7 +48,7 @@ const start = `SwaggerUIBundle({
 `;
 
 /** Where they are. Found, not imported: that would run the whole page here. */
-export const pagesDir = () =>
+const pagesDir = () =>
   dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 
 /** The reference: of `routes` as OpenAPI and as a page, of MQTT as AsyncAPI and as a page. */

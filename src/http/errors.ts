@@ -7,6 +7,7 @@ import {
   type RateLimit,
 } from '../errors.ts';
 import { pause } from '../lib/wait.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** The one table of what a domain error is to an HTTP client. */
 const statusByCode: Record<ErrorCode, number> = {
@@ -39,7 +40,7 @@ type ProblemBody = {
 export type HttpAnswer = { status: number; headers: Record<string, string>; body: ProblemBody };
 
 /** What an error is answered with. A fault of our own says nothing of itself; the log has it. */
-export function toAnswer(error: unknown, requestId: string, nowTs: number): HttpAnswer {
+export function toAnswer(error: unknown, requestId: string, nowTs: WallMs): HttpAnswer {
   const { status, code, detail, problems } = describe(error);
   return {
     status,

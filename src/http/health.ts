@@ -111,7 +111,7 @@ const StatusResponse = z.object({
 
 export type StatusDeps = {
   /** Names of what is not well (`database`, `sessions`, …); empty when all is. Never waits long. */
-  findTroubles: () => Promise<string[]>;
+  findFailures: () => Promise<string[]>;
   /** What is known of why things are not well; their names are in `degraded` too. Nothing of any account. */
   listReasons?: () => { name: string; reason: string; sinceTs: number }[];
   /**
@@ -123,7 +123,7 @@ export type StatusDeps = {
 
 /** Specification 4.6. */
 export function statusRoutes(deps: StatusDeps): Route[] {
-  const { findTroubles, listReasons = () => [], listBridges = async () => [] } = deps;
+  const { findFailures, listReasons = () => [], listBridges = async () => [] } = deps;
   return [
     defineRoute({
       name: 'getStatus',
@@ -136,11 +136,11 @@ export function statusRoutes(deps: StatusDeps): Route[] {
       isVital: true,
       response: StatusResponse,
       handler: async ({ request }) => {
-        const [troubles, bridges] = await Promise.all([findTroubles(), listBridges()]);
+        const [failures, bridges] = await Promise.all([findFailures(), listBridges()]);
         const lost = bridges.filter(({ state }) => state !== 'connected');
         const reasons = listReasons();
         const degraded = [
-          ...new Set([...troubles, ...reasons.map(({ name }) => name)]),
+          ...new Set([...failures, ...reasons.map(({ name }) => name)]),
           ...lost.map(({ connectorName }) => `bridge:${connectorName}`),
         ];
         const status = degraded.length === 0 ? ('online' as const) : ('degraded' as const);

@@ -3,16 +3,16 @@ import type { Context } from 'koa';
 import { LRUCache } from 'lru-cache';
 import { DomainError } from '../errors.ts';
 import { network } from '../lib/address.ts';
-import type { ByteRoom, Reservation } from '../lib/byte-room.ts';
+import type { MemoryBudget, Reservation } from '../lib/memory-budget.ts';
 import { waitAtMost } from '../lib/wait.ts';
 import { expectBody, type RequestState } from './body.ts';
 import type { Account, Token } from './request.ts';
 import type { Route } from './route.ts';
 
-export type RoomDeps = {
-  room: ByteRoom;
+export type ReserveDeps = {
+  budget: MemoryBudget;
   /** A part of it, for those with a larger body: whoever lets these come slowly is in the way of these only. */
-  largeRoom: ByteRoom;
+  largeBudget: MemoryBudget;
   /** Whether memory is short: nothing new is begun then. */
   isShort: () => boolean;
   /** Larger bodies are refused. */
@@ -29,7 +29,7 @@ type RequestPlace = Pick<Reservation, 'resize' | 'leave'>;
  * where that takes too long, too many wait already, or memory is short; and an error of status 413 at once
  * where a larger body is announced than the route takes.
  */
-export type TakeRoom = (
+export type ReserveMemory = (
   ctx: Context,
   route: Route,
   caller: Account | Token | null,
@@ -48,19 +48,19 @@ const arrivalMs = 2_000;
 
 const noPlace: RequestPlace = { resize() {}, leave() {} };
 
-export function createTakeRoom(deps: RoomDeps): TakeRoom {
-  const { room, largeRoom, isShort, bodyLimitBytes } = deps;
-  const expected = createExpectedRoom();
-  const answers = new StalledAnswers([room, largeRoom]);
+export function createReserveMemory(deps: ReserveDeps): ReserveMemory {
+  const { budget, largeBudget, isShort, bodyLimitBytes } = deps;
+  const expected = createExpectedBodies();
+  const answers = new StalledAnswers([budget, largeBudget]);
   return async (ctx, route, caller) => {
     if (route.isVital) return noPlace;
     if (isShort()) throw comeLater(ctx, 'The service is low on memory: try again later.');
     const body = route.body ? expectBody(ctx, route, bodyLimitBytes) : 0;
     const name = nameOf(ctx, caller);
     const answer = `${name} ${route.path}`;
-    const most = route.room ?? usualBytes;
+    const most = route.answerBytes ?? usualBytes;
     const bytes = most > usualBytes ? expected.of(answer, usualBytes, most) : most;
-    const enter = async (where: ByteRoom, needed: number) => {
+    const enter = async (where: MemoryBudget, needed: number) => {
       // It left while it was found out who it is: nothing would tell that its place is free again.
       if (ctx.res.closed) throw comeLater(ctx, 'The client disconnected.');
       const place = where.enter(name, needed);
@@ -75,10 +75,10 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
     };
     // One in chunks is not kept unread, however short it must be.
     const isLarge = body > smallBytes || (body > 0 && ctx.get('transfer-encoding') !== '');
-    if (isLarge) await enter(largeRoom, bodyFactor * body);
+    if (isLarge) await enter(largeBudget, bodyFactor * body);
     else if (body > 0) await hasArrived(ctx.req);
-    const place = await enter(room, bytes + bodyFactor * body);
-    if (isLarge) hurry(ctx, [largeRoom, room], arrivalMs);
+    const place = await enter(budget, bytes + bodyFactor * body);
+    if (isLarge) hurry(ctx, [largeBudget, budget], arrivalMs);
     answers.add(ctx.res);
     if (most <= usualBytes) return place;
     return {
@@ -92,10 +92,10 @@ export function createTakeRoom(deps: RoomDeps): TakeRoom {
 }
 
 /** Ends a request whose body is still to come when others could have its room. */
-function hurry({ req, res }: Context, rooms: ByteRoom[], longestMs: number): void {
+function hurry({ req, res }: Context, budgets: MemoryBudget[], longestMs: number): void {
   const timer = setInterval(() => {
     if (req.complete) clearInterval(timer);
-    else if (rooms.some((room) => room.isWanted)) req.destroy();
+    else if (budgets.some((budget) => budget.isWanted)) req.destroy();
   }, longestMs);
   timer.unref();
   res.once('close', () => clearInterval(timer));
@@ -133,13 +133,13 @@ const decay = 0.99;
  * What requests are expected to take, by what answers to the same took lately. What may be large mostly is
  * not: if each took the most that it could, few would run at once.
  */
-export type ExpectedRoom = {
+export type ExpectedBodies = {
   /** In bytes: between `least` and `most`, and `most` where nothing is known. */
   of(name: string, least: number, most: number): number;
   learn(name: string, bytes: number): void;
 };
 
-export function createExpectedRoom(): ExpectedRoom {
+export function createExpectedBodies(): ExpectedBodies {
   const largest = new LRUCache<string, number>({ max: maxRemembered });
   return {
     of(name, least, most) {
@@ -164,12 +164,12 @@ type Seen = { takenBytes: number; stalledMs: number };
  * nothing was taken for three seconds is broken off, and its connection closed.
  */
 export class StalledAnswers {
-  readonly #rooms: readonly Pick<ByteRoom, 'isWanted'>[];
+  readonly #budgets: readonly Pick<MemoryBudget, 'isWanted'>[];
   readonly #open = new Map<ServerResponse, Seen>();
   #timer: NodeJS.Timeout | undefined;
 
-  constructor(rooms: readonly Pick<ByteRoom, 'isWanted'>[]) {
-    this.#rooms = rooms;
+  constructor(budgets: readonly Pick<MemoryBudget, 'isWanted'>[]) {
+    this.#budgets = budgets;
   }
 
   add(response: ServerResponse): void {
@@ -183,7 +183,7 @@ export class StalledAnswers {
   }
 
   #look(): void {
-    if (this.#rooms.some((room) => room.isWanted)) {
+    if (this.#budgets.some((budget) => budget.isWanted)) {
       for (const [response, seen] of this.#open) {
         if (isStalled(response, seen)) response.destroy();
       }

@@ -3,12 +3,14 @@ import type { Context } from 'koa';
 import { z } from 'zod';
 import type { Problem } from '../errors.ts';
 import { nearestName } from '../lib/schema.ts';
+import { readTime } from '../lib/time.ts';
 import { isPercentEncodedUtf8, isStorable } from './body.ts';
 import { invalid, maxProblems, type Route } from './route.ts';
+import { namesOf } from './schema.ts';
 
 /**
- * The routes of the interface specification: what it does not name in a query has no effect there, and its answers stay
- * as they are. The header `X-Warnings` says so instead.
+ * The routes of the interface specification: what it does not name in a query has no effect there, filters that exclude
+ * each other match nothing, and its answers stay as they are. The header `X-Warnings` says so instead.
  */
 const specified: ReadonlySet<string> = new Set([
   '/v1/auth/login',
@@ -30,18 +32,20 @@ const specified: ReadonlySet<string> = new Set([
 const longestHeader = 2_000;
 
 /**
- * The query as an object, for the route's schema. A parameter given twice and one that cannot be read are refused. What the
- * route does not know is refused with its name (`invalid-input`), or, on a route of the specification, told in
- * `X-Warnings`: a list of `{ path, message }` in JSON. A time in seconds is told in it on every route.
+ * The query as an object, for the route's schema. A parameter given twice and one that cannot be read are refused. A
+ * parameter that the route does not know, and filters that exclude each other, are refused by name (`invalid-input`), or,
+ * on a route of the specification, told in `X-Warnings`: a list of `{ path, message }` in JSON. A time in seconds is told
+ * in it on every route.
  */
 export function readQuery(ctx: Context, route: Route): unknown {
   const problems = findUnreadable(ctx, route);
   if (problems.length > 0) throw invalid(problems);
   if (ctx.querystring === '') return route.query ? {} : undefined;
-  const unknown = isInterface(route) ? findUnknown(ctx, route) : [];
-  const isTold = specified.has(route.path);
-  if (unknown.length > 0 && !isTold) throw invalid(unknown);
-  const warnings = [...unknown, ...findSeconds(ctx)];
+  const doubtful = isInterface(route)
+    ? [...findUnknown(ctx, route), ...findContradictions(ctx, route)]
+    : [];
+  if (doubtful.length > 0 && !specified.has(route.path)) throw invalid(doubtful);
+  const warnings = [...doubtful, ...findSeconds(ctx)];
   if (warnings.length > 0) ctx.set('X-Warnings', headerOf(warnings));
   return route.query ? { ...ctx.query } : undefined;
 }
@@ -88,6 +92,22 @@ function findUnknown({ query }: Context, route: Route): Problem[] {
 function knownOf({ query, auth }: Route): string[] | null {
   const own = query instanceof z.ZodObject ? Object.keys(query.shape) : query ? null : [];
   return auth === 'ticket' ? [...(own ?? []), 'ticket'] : own;
+}
+
+/** Filters that nothing can match together: an empty answer would look as if nothing had happened. */
+function findContradictions({ query }: Context, route: Route): Problem[] {
+  const known = knownOf(route) ?? [];
+  const textOf = (name: string) => (known.includes(name) ? String(query[name] ?? '') : '');
+  const problems: Problem[] = [];
+  const [startTs, endTs] = [readTime(textOf('start')), readTime(textOf('end'))];
+  if (startTs !== null && endTs !== null && startTs > endTs)
+    problems.push({ path: 'start', message: 'is later than end: nothing lies between them' });
+  if (textOf('type') === 'device' && namesOf(textOf('senses')).length > 0)
+    problems.push({ path: 'senses', message: 'an event of type device has no senses' });
+  const [purpose, puId] = [textOf('purpose'), textOf('state').split(':', 1)[0]];
+  if (purpose !== '' && puId && Number(purpose) !== Number(puId))
+    problems.push({ path: 'state', message: `is no state of purpose ${purpose}` });
+  return problems;
 }
 
 /** A time of this century in seconds is one of January 1970 in milliseconds. */

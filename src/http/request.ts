@@ -1,4 +1,4 @@
-import type { Clock } from '../lib/clock.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /** Who calls: the account a bearer token belongs to, and the session behind that token, or the API key. */
 export type Account = {
@@ -19,7 +19,7 @@ export type Auth = 'account' | 'token' | 'ticket' | 'none';
 export type RequestInfo = {
   requestId: string;
   /** When it arrived, ms since 1970: all that is decided and written because of it has this one time. */
-  receivedTs: number;
+  receivedTs: WallMs;
   /** The service's clock, for the `timestamp` of the answer: specification section 2.1. */
   now: Clock;
   /** The client's address; behind a trusted proxy the one the proxy names. */

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { DomainError, type Problem } from '../errors.ts';
-import { nextTurn } from '../lib/event-loop.ts';
+import { yieldToEventLoop } from '../lib/event-loop.ts';
 import { jsonPointer } from '../lib/json.ts';
 import { partsOf } from '../lib/schema-parts.ts';
 import { checkInParts, describeIssue, isLarge } from '../lib/schema.ts';
@@ -60,7 +60,7 @@ type Documentation = {
   /** Leave it out of the reference. */
   hidden?: boolean;
   /** What a request takes in memory at most, in bytes, its body left out; what most take if absent. */
-  room?: number;
+  answerBytes?: number;
   /** Its answer does not end: what it takes has a bound of its own, and the request's room is left. */
   isEndless?: boolean;
   /** Its answer has passwords, tokens or keys in it: for everybody, or for sessions and not for API keys. */
@@ -143,7 +143,7 @@ export function defineRoute<
         ? await parseListInput({ query, body, listBody }, raw, warnOf)
         : parseInput({ query, body }, raw, warn);
       const input = parsed as Pick<Input<A, P, Q, B, W>, 'query' | 'body' | 'warnings'>;
-      if (isLarge(raw.body)) await nextTurn();
+      if (isLarge(raw.body)) await yieldToEventLoop();
       const { request, once = eachTime } = raw;
       return handler({
         params: parsedParams,
@@ -230,9 +230,9 @@ export async function refuseLargeInvalid(
     members += part.size;
     if (members < membersInTurn) continue;
     members = 0;
-    await nextTurn();
+    await yieldToEventLoop();
   }
-  await nextTurn();
+  await yieldToEventLoop();
 }
 
 /** Of all problems the answer has the first hundred, and says so. */
@@ -283,7 +283,7 @@ export async function parseListInput(
   const warnings: Problem[] = [];
   for (const [index, one] of sent.entries()) {
     if (problems.length >= maxProblems) break;
-    if (index > 0 && index % elementsInTurn === 0) await nextTurn();
+    if (index > 0 && index % elementsInTurn === 0) await yieldToEventLoop();
     const at = `/${member}/${index}`;
     const read = element.safeParse(one);
     problems.push(...problemsOf(read, (path) => at + jsonPointer(path)));

@@ -20,7 +20,7 @@ import {
   Streamed,
 } from './answer.ts';
 import { acceptBody, type BodyReader, KoaRequestInfo } from './body.ts';
-import type { TakeRoom } from './memory.ts';
+import type { ReserveMemory } from './memory.ts';
 import { readQuery } from './query.ts';
 import type { Account, Token } from './request.ts';
 import type { Route } from './route.ts';
@@ -49,7 +49,7 @@ export type RouterDeps = {
   /** Answers requests with an Idempotency-Key; without it they are answered as those without. */
   runOnce?: RunOnce | undefined;
   readBody: BodyReader;
-  takeRoom: TakeRoom;
+  reserveMemory: ReserveMemory;
   /** Requests whose bodies may take as long as they keep coming. */
   ownPace: WeakSet<IncomingMessage>;
   /** How long these may wait for their next piece; 60 s. */
@@ -139,7 +139,7 @@ async function answerTo(
   if (route.method !== 'get') checkCondition(ctx);
   const request = new KoaRequestInfo(ctx, deps.stopping, credential, deps.bodyStallMs);
   await route.admit?.(request);
-  const place = await deps.takeRoom(ctx, route, account);
+  const place = await deps.reserveMemory(ctx, route, account);
   if (route.takes) acceptBody(ctx, Object.keys(route.takes), deps.ownPace);
   const body = route.body ? await deps.readBody(ctx, route) : undefined;
   const query = readQuery(ctx, route);

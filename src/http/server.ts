@@ -15,8 +15,9 @@ import { type ConnectionPlace, ConnectionPlaces } from '../lib/connection-places
 import { listenTogether } from '../lib/servers.ts';
 import { plain, trustProxies, trusts } from './answer.ts';
 import { type AppOptions, createApp, crossOriginDevices } from './app.ts';
-import { createRequestTurns, type Handle, limitArrival, OneByOne } from './arrivals.ts';
+import { createRequestScheduler, type Handle, limitArrival, OneByOne } from './arrivals.ts';
 import { toAnswer } from './errors.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
@@ -68,7 +69,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const sockets = watchIdleSockets();
   const findAddress = trustProxies(trustedProxies);
   const vital = new Set(options.routes.filter(({ isVital }) => isVital).map(({ path }) => path));
-  const turns = createRequestTurns({
+  const turns = createRequestScheduler({
     isVital: (path) => vital.has(path),
     addressOf: ({ socket, headers }) =>
       network(findAddress(socket.remoteAddress ?? '', String(headers['x-forwarded-for'] ?? ''))),
@@ -195,7 +196,7 @@ export function namesItsHost({ rawHeaders, httpVersionMinor, httpVersionMajor }:
 }
 
 /** Answers what Node could not parse, or waited for too long, in the form of every other error. */
-export function refuseConnection(error: Error & { code?: string }, socket: Duplex, nowTs: number) {
+export function refuseConnection(error: Error & { code?: string }, socket: Duplex, nowTs: WallMs) {
   if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy();
   if (error.code === 'HPE_HEADER_OVERFLOW')
     return refuse(socket, 431, 'The request line and the headers are larger than 16 KiB', nowTs);
@@ -206,37 +207,37 @@ export function refuseConnection(error: Error & { code?: string }, socket: Duple
 }
 
 /** `isAddressed`: by its one `Host`. */
-export function refuseUpgrade(socket: Duplex, isAddressed: boolean, nowTs: number) {
+export function refuseUpgrade(socket: Duplex, isAddressed: boolean, nowTs: WallMs) {
   socket.on('error', () => socket.destroy());
   if (isAddressed) return refuse(socket, 404, 'There is no such resource', nowTs);
   return refuse(socket, 400, oneHost, nowTs);
 }
 
 /** Answers a request that cannot even wait, and ends its connection: nothing more is read of it. */
-export function refuseAtOnce(response: ServerResponse, nowTs: number): void {
+export function refuseAtOnce(response: ServerResponse, nowTs: WallMs): void {
   const detail = 'Too many large requests are waiting already: try again later.';
   const error = new DomainError('unavailable', detail, { retryAfterSeconds: 2 });
   sendRefusal(response, error, nowTs);
 }
 
 /** RFC 9112 section 3.2: a request with no `Host`, or with two, might be meant for somebody else. */
-export function refuseHost(response: ServerResponse, nowTs: number): void {
+export function refuseHost(response: ServerResponse, nowTs: WallMs): void {
   sendRefusal(response, of(400, oneHost), nowTs);
 }
 
 /** RFC 9110 section 10.1.1. */
-export function refuseExpectation(response: ServerResponse, nowTs: number): void {
+export function refuseExpectation(response: ServerResponse, nowTs: WallMs): void {
   sendRefusal(response, of(417, 'The only supported expectation is 100-continue'), nowTs);
 }
 
 /** RFC 9110 section 9.3.6. */
-export function refuseConnect(socket: Duplex, nowTs: number) {
+export function refuseConnect(socket: Duplex, nowTs: WallMs) {
   socket.on('error', () => socket.destroy());
   return refuse(socket, 405, 'This service is not a proxy and does not support CONNECT', nowTs);
 }
 
 /** What a request is answered with that no route sees; its connection ends. */
-function sendRefusal(response: ServerResponse, error: Error, nowTs: number): void {
+function sendRefusal(response: ServerResponse, error: Error, nowTs: WallMs): void {
   const { status, headers, body } = toAnswer(error, randomUUID(), nowTs);
   response.writeHead(status, {
     ...headers,
@@ -250,7 +251,7 @@ function sendRefusal(response: ServerResponse, error: Error, nowTs: number): voi
 const oneHost = 'Expected one Host header (RFC 9112 section 3.2)';
 const of = (status: number, detail: string) => Object.assign(new Error(detail), { status });
 
-function refuse(socket: Duplex, status: number, detail: string, nowTs: number): Duplex {
+function refuse(socket: Duplex, status: number, detail: string, nowTs: WallMs): Duplex {
   const body = JSON.stringify(toAnswer(of(status, detail), randomUUID(), nowTs).body);
   const head = [
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

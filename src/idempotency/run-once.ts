@@ -7,15 +7,16 @@ import type { InTransaction, Keep, KeyedRequest, RunOnce } from '../http/answer.
 import { sealText, unsealText } from '../lib/crypto.ts';
 import { pause, waitAtMost } from '../lib/wait.ts';
 import { throwGone } from '../quotas/quotas.ts';
+import type { MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
 export type OnceDeps = {
   db: Sql & Pick<Database, 'confirmReads'>;
   /** What is kept is encrypted: answers hold tokens. */
-  box: Box;
+  cipher: Cipher;
   /** The quota `idempotencyKeys`. */
   limitOf: (accountId: number) => number;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   /** How long a request waits for another one with its key. */
   waitMs?: number;
   /** A process that is silent for so long has ended. */
@@ -37,8 +38,8 @@ const lookedAtEvery = 64;
  * the key back: a repetition is tried again.
  */
 export function createRunOnce(deps: OnceDeps): RunOnce {
-  const { db, box, waitMs = 15_000, leaseMs = 10_000 } = deps;
-  const seats = createSeats();
+  const { db, cipher, waitMs = 15_000, leaseMs = 10_000 } = deps;
+  const inProgress = createInProgress();
   // A claim is renewed while the request's own statements wait for their turn.
   const asNobody = AsyncLocalStorage.snapshot();
 
@@ -49,7 +50,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     request: KeyedRequest,
   ): Promise<{ claim: Claim } | { known: KnownKey }> {
     const ts = request.receivedTs;
-    const endMs = deps.nowMs() + waitMs;
+    const endMs = deps.monotonicClock() + waitMs;
     for (let round = 0; ; round += 1) {
       const known = await findKnownKey(db, place, { sinceTs: ts - keptMs, leaseMs });
       if (known && (!known.isDead || known.made !== null)) {
@@ -57,11 +58,11 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
         // The answer is about to be written by whoever made it.
         const isAnswered = known.made !== null && (known.answer !== null || known.isDead);
         if (isAnswered) return { known };
-        const leftMs = endMs - deps.nowMs();
+        const leftMs = endMs - deps.monotonicClock();
         const { signal } = request;
         const { accountId } = place;
         if (leftMs <= 0 || signal.aborted) throw underWay();
-        if (!(await seats.wait(name, { accountId, leftMs, round, signal }))) throw underWay();
+        if (!(await inProgress.wait(name, { accountId, leftMs, round, signal }))) throw underWay();
         continue;
       }
       const claim = await claimKey(db, place, { request: request.fingerprint, ts, leaseMs });
@@ -73,7 +74,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
   async function keepText(accountId: number, id: number, text: string): Promise<void> {
     const isLarge = text.length > largeBytes;
     const kept = { count: deps.limitOf(accountId), bytes: maxBytes };
-    const answer = text.length > maxAnswerLength ? '' : box.seal(text);
+    const answer = text.length > maxAnswerLength ? '' : cipher.seal(text);
     await keepAnswer(db, id, answer).catch(ignore);
     if (isLarge || id % lookedAtEvery === 0) await forgetBeyond(db, accountId, kept).catch(ignore);
   }
@@ -83,8 +84,8 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
     { id, made, answer }: KnownKey,
     call: Parameters<RunOnce>[1],
   ): Promise<string> {
-    if (answer) return box.open(answer);
-    const text = await call(async () => JSON.parse(box.open(made ?? '')) as never);
+    if (answer) return cipher.open(answer);
+    const text = await call(async () => JSON.parse(cipher.open(made ?? '')) as never);
     if (answer === null) await keepText(accountId, id, text);
     return text;
   }
@@ -102,7 +103,7 @@ export function createRunOnce(deps: OnceDeps): RunOnce {
       return answerAgain(accountId, begun.known, call);
     }
     const { claim } = begun;
-    return seats.hold(name, async () => {
+    return inProgress.hold(name, async () => {
       const renew = () => asNobody(() => renewClaim(db, claim));
       const text = await make(deps, claim, { call, leaseMs, renew });
       await keepText(accountId, claim.id, text);
@@ -115,13 +116,13 @@ type Making = { call: Parameters<RunOnce>[1]; leaseMs: number; renew: () => Prom
 
 /** Makes it, and says meanwhile that it is being made. */
 async function make(
-  { db, box }: OnceDeps,
+  { db, cipher }: OnceDeps,
   claim: Claim,
   { call, leaseMs, renew }: Making,
 ): Promise<string> {
   let isKept = false;
   const keep: Keep<object> = async (tx, made) => {
-    if (!(await keepMade(tx, claim, box.seal(JSON.stringify(made))))) throw underWay();
+    if (!(await keepMade(tx, claim, cipher.seal(JSON.stringify(made))))) throw underWay();
     isKept = true;
   };
   let renewing: Promise<unknown> = Promise.resolve();
@@ -165,7 +166,7 @@ type Wait = {
   signal: AbortSignal;
 };
 
-export type Seats = {
+export type InProgress = {
   /** Runs what others with the same name wait for. */
   hold<T>(name: string, work: () => Promise<T>): Promise<T>;
   /** Waits until it is worth looking again; false where too many of the account wait already. */
@@ -173,7 +174,7 @@ export type Seats = {
 };
 
 /** Who waits for whom among requests with the same key. */
-export function createSeats(): Seats {
+export function createInProgress(): InProgress {
   const held = new Map<string, Promise<unknown>>();
   const waiting = new Map<number, number>();
 
@@ -342,10 +343,10 @@ export function forgetOldKeys(sql: Sql, beforeTs: number, limit: number) {
 }
 
 /** Keeps text so that whoever reads the database alone cannot read it. */
-export type Box = { seal(text: string): string; open(sealed: string): string };
+export type Cipher = { seal(text: string): string; open(sealed: string): string };
 
 /** `keys`: newest first; the first one seals, all open. */
-export function createBox(keys: readonly Buffer[]): Box {
+export function createCipher(keys: readonly Buffer[]): Cipher {
   const [newest] = keys;
   if (!newest) throw new Error('no key to seal with');
   return {
@@ -368,6 +369,6 @@ export function createBox(keys: readonly Buffer[]): Box {
 }
 
 /** Forgets the keys whose 24 hours are over. `nowTs` in ms. */
-export async function forgetKeys(sql: Sql, nowTs: number, signal?: AbortSignal): Promise<void> {
+export async function forgetKeys(sql: Sql, nowTs: WallMs, signal?: AbortSignal): Promise<void> {
   await deleteInBatches((limit) => forgetOldKeys(sql, nowTs - keptMs, limit), { signal });
 }

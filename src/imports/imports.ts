@@ -6,7 +6,7 @@ import { ingestLock } from '../db/locks.ts';
 import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Body } from '../http/request.ts';
-import { nextTurn } from '../lib/event-loop.ts';
+import { yieldToEventLoop } from '../lib/event-loop.ts';
 import { backoffMs, pause } from '../lib/wait.ts';
 import type { Slots } from '../quotas/exports.ts';
 import {
@@ -16,6 +16,7 @@ import {
   type LineReader,
   Lines,
 } from './reader.ts';
+import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
 /** A line that was not stored, and why. */
 export type LineError = { line: number; reason: string };
@@ -137,8 +138,8 @@ export class ImportRun {
     this.#owner = owner;
     this.#signal = signal;
     this.#deps = deps;
-    this.#storedMs = deps.nowMs();
-    this.#devices = createDevices(deps.db, owner, deps.nowMs);
+    this.#storedMs = deps.monotonicClock();
+    this.#devices = createDevices(deps.db, owner, deps.monotonicClock);
   }
 
   async run({ type, chunks }: Body): Promise<void> {
@@ -148,7 +149,7 @@ export class ImportRun {
       await this.#inTurn(async () => {
         await this.#readLines(lines.take(chunk), reader);
         // What comes slowly does not wait here for a batch to be full.
-        if (this.#deps.nowMs() - this.#storedMs > waitsAtMostMs) await this.#store();
+        if (this.#deps.monotonicClock() - this.#storedMs > waitsAtMostMs) await this.#store();
       });
     }
     await this.#inTurn(async () => {
@@ -171,7 +172,7 @@ export class ImportRun {
       if (this.#batch.isFull(this.#pace.rows)) await this.#store();
       if (this.#cost < costAtOnce) continue;
       this.#cost = 0;
-      await nextTurn();
+      await yieldToEventLoop();
     }
   }
 
@@ -186,16 +187,16 @@ export class ImportRun {
   }
 
   async #store(): Promise<void> {
-    this.#storedMs = this.#deps.nowMs();
+    this.#storedMs = this.#deps.monotonicClock();
     const candidates = this.#batch.take();
     if (candidates.length === 0) return;
     await this.#lookAgain();
     await this.#devices.load(candidates);
     const rows = await this.#check(candidates);
     if (rows.length === 0) return;
-    const startedMs = this.#deps.nowMs();
+    const startedMs = this.#deps.monotonicClock();
     const result = await storeImported(rows, this.#owner, this.#areNew, this.#signal, this.#deps);
-    const tookMs = this.#deps.nowMs() - startedMs;
+    const tookMs = this.#deps.monotonicClock() - startedMs;
     this.receipt.stored += result.added;
     this.receipt.repeated += result.repeated;
     for (const { row, reason } of result.rejected) this.receipt.reject(row.line, reason);
@@ -210,9 +211,9 @@ export class ImportRun {
   }
 
   async #lookAgain(): Promise<void> {
-    const nowMs = this.#deps.nowMs();
-    if (nowMs - this.#lookedMs < lookEveryMs) return;
-    this.#lookedMs = nowMs;
+    const monotonicMs = this.#deps.monotonicClock();
+    if (monotonicMs - this.#lookedMs < lookEveryMs) return;
+    this.#lookedMs = monotonicMs;
     await this.#deps.recheck();
     await this.#deps.checkRoom(this.#owner.accountId);
   }
@@ -222,7 +223,7 @@ export class ImportRun {
     const arrivedTs = this.#deps.clock();
     const rows: ImportRow[] = [];
     for (const [n, candidate] of candidates.entries()) {
-      if (n % costAtOnce === costAtOnce - 1) await nextTurn();
+      if (n % costAtOnce === costAtOnce - 1) await yieldToEventLoop();
       const device = this.#devices.get(candidate.uuid);
       if (!device) {
         this.receipt.reject(candidate.line, noDevice);
@@ -259,10 +260,10 @@ const maxRemembered = 50_000;
 type Known = ImportDevice & { asked: Set<string> };
 
 /** Remembers the devices and senses of one import for a while: most lines are of those before them. */
-export function createDevices(db: Sql, owner: Owner, nowMs: () => number): Devices {
+export function createDevices(db: Sql, owner: Owner, monotonicClock: MonotonicClock): Devices {
   const known = new Map<string, Known | null>();
   let size = 0;
-  let sinceMs = nowMs();
+  let sinceMs = monotonicClock();
 
   async function loadDevices(uuids: Set<string>): Promise<void> {
     const unknown = [...uuids].filter((uuid) => !known.has(uuid));
@@ -291,10 +292,10 @@ export function createDevices(db: Sql, owner: Owner, nowMs: () => number): Devic
 
   return {
     async load(batch) {
-      if (size > maxRemembered || nowMs() - sinceMs > freshMs) {
+      if (size > maxRemembered || monotonicClock() - sinceMs > freshMs) {
         known.clear();
         size = 0;
-        sinceMs = nowMs();
+        sinceMs = monotonicClock();
       }
       await loadDevices(new Set(batch.map(({ uuid }) => uuid)));
       await loadSenses(batch);
@@ -364,9 +365,9 @@ export async function beginBatch(tx: Sql, longestWaitMs: number): Promise<void> 
 
 export type StoreImportDeps = Pick<ImportPorts, 'add' | 'store' | 'hold' | 'note' | 'count'> & {
   db: Database;
-  clock: () => number;
+  clock: Clock;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
 };
 
 /** What became of a batch. */
@@ -407,7 +408,7 @@ export async function storeImported(
   deps: StoreImportDeps,
 ): Promise<StoredBatch> {
   const attempt: Attempt = { areNew, holdsFirst: false };
-  const untilMs = deps.nowMs() + triesForMs;
+  const untilMs = deps.monotonicClock() + triesForMs;
   let failures = 0;
   for (;;) {
     try {
@@ -423,7 +424,7 @@ export async function storeImported(
       if (isContended(error)) attempt.holdsFirst = true;
       // Whether it was committed may be unknown: then all of it is there already.
       else attempt.areNew = false;
-      if (signal.aborted || deps.nowMs() > untilMs) throw error;
+      if (signal.aborted || deps.monotonicClock() > untilMs) throw error;
       failures += 1;
       await pause(backoffMs(failures, retryAfter), signal);
     }
@@ -506,7 +507,7 @@ export type ImportPorts = {
   check(
     row: ImportRow,
     senses: ReadonlyMap<string, Sense>,
-    arrivedTs: number,
+    arrivedTs: WallMs,
   ): Pick<Rejection, 'reason' | 'message'> | null;
   /** Throws a unique violation where a sense has a value in one of these milliseconds already. */
   add(tx: Transaction, rows: ImportRow[]): Promise<void>;
@@ -515,7 +516,7 @@ export type ImportPorts = {
   /** Keeps ingest from storing something of these devices until the transaction ends. */
   hold(tx: Sql, deviceIds: number[]): Promise<void>;
   /** Voids what processes know of the newest measurements of the rows' devices. */
-  note(tx: Sql, rows: ImportRow[], arrivedTs: number): Promise<void>;
+  note(tx: Sql, rows: ImportRow[], arrivedTs: WallMs): Promise<void>;
   /** Counts what was added for the account's quota `storedBytes`. */
   count(tx: Sql, accountId: number, rows: ImportRow[], added: number): Promise<void>;
   /** Throws where that quota is used up. */

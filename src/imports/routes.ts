@@ -7,12 +7,13 @@ import { exampleIds, timestamp } from '../http/schema.ts';
 import { csvType, ndjsonType } from '../lib/text.ts';
 import { createSlots } from '../quotas/exports.ts';
 import { type ImportPorts, ImportRun, type Receipt } from './imports.ts';
+import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 
 export type ImportRoutesDeps = ImportPorts & {
   db: Database;
-  clock: () => number;
+  clock: Clock;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   /** The account's quota `imports`. */
   limitOf: (accountId: number) => number;
 };
@@ -51,7 +52,7 @@ export function importRoutes(deps: ImportRoutesDeps): Route[] {
       tag: 'Measurements',
       errors: [400],
       auth: 'account',
-      room: 1_048_576,
+      answerBytes: 1_048_576,
       takes: examples,
       response: ImportReceipt,
       handler: async ({ account, request }) => {

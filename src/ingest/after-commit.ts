@@ -23,6 +23,7 @@ import type { Log } from '../log/logger.ts';
 import type { Plan } from './plan.ts';
 import { addRejection, type Changes, type MeasurementRow } from './rules/model.ts';
 import type { Written } from './write.ts';
+import type { Clock } from '../lib/clock-readings.ts';
 
 /** What is counted. */
 export type IngestObserver = {
@@ -32,11 +33,11 @@ export type IngestObserver = {
   rejected(reason: string, count: number): void;
 };
 
-export type TellDeps = {
+export type AfterCommitDeps = {
   bus: Bus;
   log: Log;
   /** The time of day, ms. */
-  clock: () => number;
+  clock: Clock;
   /** Sends a device the profile that waits for its answer. */
   handOver: (device: DeviceIdentity) => Promise<void>;
   observe?: IngestObserver | undefined;
@@ -48,7 +49,7 @@ export type TellDeps = {
  * What follows a commit and is no row: the messages are acknowledged, devices are sent what is for them, and
  * streams hear of new events. It is stored whatever comes of this: what goes wrong here is logged only.
  */
-export function tellStored(plan: Plan, written: Written, deps: TellDeps): void {
+export function afterCommit(plan: Plan, written: Written, deps: AfterCommitDeps): void {
   const { recorded } = written;
   try {
     if (plan.rows.outcomes.size > 0) noteOutcomes(plan.rows, written);
@@ -65,15 +66,15 @@ export function tellStored(plan: Plan, written: Written, deps: TellDeps): void {
   }
 }
 
-function acknowledge({ rows, units, orphaned }: Plan): void {
+function acknowledge({ rows, fragments, orphaned }: Plan): void {
   for (const [message, count] of rows.rejectionsStored) message.rejectionsStored = count;
   for (const message of rows.payloadsStored) message.isPayloadStored = true;
-  for (const { message } of units) message.unitStored();
+  for (const { message } of fragments) message.fragmentStored();
   for (const { message } of orphaned)
     message.fail(new DomainError('device-gone', 'The device was removed.'));
 }
 
-function perform(rows: Changes, { bus, log, handOver, observe, clock }: TellDeps): void {
+function perform(rows: Changes, { bus, log, handOver, observe, clock }: AfterCommitDeps): void {
   observe?.stored(rows.measurements.length);
   for (const { reason, more } of rows.rejections) observe?.rejected(reason, more ?? 1);
   const logHandOver = (err: unknown) =>
@@ -95,7 +96,11 @@ const timeOf = ({ echo }: TimeRequest, ts: number): Downlink => ({
 });
 
 /** Streams are to look: events were recorded, or alarms may have changed. */
-function publishEvents(recorded: NewEvent[], signals: Changes['signals'], { bus }: TellDeps): void {
+function publishEvents(
+  recorded: NewEvent[],
+  signals: Changes['signals'],
+  { bus }: AfterCommitDeps,
+): void {
   const concerned = [...recorded, ...signals.map(({ device }) => device)];
   const accountIds = [...new Set(concerned.map(({ accountId }) => accountId))];
   const deviceIds = [...new Set(concerned.map(({ deviceId }) => deviceId))];
@@ -154,12 +159,12 @@ const valuesPerMessage = 500;
 
 /** Publishes what was committed of accounts to whose values somebody listens, in its order. */
 export function publishValues(
-  { works, rows }: Pick<Plan, 'works' | 'rows'>,
+  { deviceBatches, rows }: Pick<Plan, 'deviceBatches' | 'rows'>,
   listeners: ValueListeners,
   bus: Pick<Bus, 'publish'>,
 ): void {
   const heard = new Map<number, DeviceIdentity>();
-  for (const { queue } of works)
+  for (const { queue } of deviceBatches)
     if (listeners.has(queue.device.accountId)) heard.set(queue.device.deviceId, queue.device);
   if (heard.size === 0) return;
   const byAccount = new Map<number, LiveDevice[]>();

@@ -1,7 +1,8 @@
 import type { Committing } from '../db/database.ts';
 import { DomainError } from '../errors.ts';
 import { LastByOthers } from '../lib/fair-queue.ts';
-import { type DeviceQueue, type DeviceQueues, takeBatch, type Work } from './queues.ts';
+import { type DeviceQueue, type DeviceQueues, takeBatch, type DeviceBatch } from './queues.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 export type BatcherOptions = {
   /** Transactions beside each other, at most; one more may begin behind another's commit. */
@@ -40,7 +41,7 @@ const readFactor = 4;
 
 export type BatcherDeps = {
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   /** Told of each batch that is done, and how long it took. */
   observe?: ((messages: number, seconds: number) => void) | undefined;
 };
@@ -53,7 +54,7 @@ export function createBatcher(
   options: BatcherOptions,
   queues: DeviceQueues,
   storeBatch: (batch: Batch) => Promise<void>,
-  { nowMs, observe }: BatcherDeps,
+  { monotonicClock, observe }: BatcherDeps,
 ): Batcher {
   let inFlight = 0;
   /** A batch of ticks is under way, beside the others. */
@@ -87,38 +88,38 @@ export function createBatcher(
   }
 
   function beginBatches(): void {
-    while (queues.turns.size > 0 && mayBegin() && !stopped) {
+    while (queues.readyDevices.size > 0 && mayBegin() && !stopped) {
       isLate = false;
       late.refresh();
       begin(takeBatch(queues, options.maxBatchItems), false);
     }
-    if (queues.tickTurns.size > 0 && mayTick() && !stopped)
-      begin(takeBatch(queues, options.maxBatchItems * readFactor, queues.tickTurns), true);
+    if (queues.readyTicks.size > 0 && mayTick() && !stopped)
+      begin(takeBatch(queues, options.maxBatchItems * readFactor, queues.readyTicks), true);
   }
 
-  function begin(works: Work[], areTicks: boolean): void {
-    const sinceMs = nowMs();
+  function begin(deviceBatches: DeviceBatch[], areTicks: boolean): void {
+    const sinceMs = monotonicClock();
     let messages = 0;
-    for (const { queue, units } of works) {
-      messages += units.length;
+    for (const { queue, fragments } of deviceBatches) {
+      messages += fragments.length;
       if (!areTicks) taken.note(queue.accountId, sinceMs);
     }
     if (areTicks) isTicking = true;
     else inFlight += 1;
     messagesInFlight += messages;
-    let held = works;
+    let held = deviceBatches;
     const batch: Batch = {
-      works,
+      deviceBatches,
       behind: areTicks ? null : ahead,
       committing: null,
       givenUp: new Set(),
       done: Promise.resolve(),
-      putBack(postponed, rests) {
+      requeue(postponed, rests) {
         let whole = -rests;
-        for (const { units } of postponed) whole += units.length;
+        for (const { fragments } of postponed) whole += fragments.length;
         messages -= whole;
         messagesInFlight -= whole;
-        queues.putBack(postponed);
+        queues.requeue(postponed);
         if (stopped) failWaiting();
       },
       onCommitSent(committing) {
@@ -126,7 +127,7 @@ export function createBatcher(
         if (areTicks || inFlight > 1) return;
         batch.committing = committing;
         ahead = batch;
-        queues.release(works);
+        queues.release(deviceBatches);
         beginBatches();
       },
       partDone(part) {
@@ -145,7 +146,7 @@ export function createBatcher(
       batch.behind = null;
       if (batch.committing) ahead = null;
       else queues.release(held);
-      observe?.(messages, (nowMs() - sinceMs) / 1_000);
+      observe?.(messages, (monotonicClock() - sinceMs) / 1_000);
       beginBatches();
       if (isIdle()) onIdle();
     });
@@ -160,7 +161,7 @@ export function createBatcher(
   return {
     /** All that one turn of the event loop brings shares a transaction. */
     wake() {
-      if (scheduled || !(mayBegin() || (queues.tickTurns.size > 0 && mayTick()))) return;
+      if (scheduled || !(mayBegin() || (queues.readyTicks.size > 0 && mayTick()))) return;
       scheduled = true;
       setImmediate(() => {
         scheduled = false;
@@ -169,9 +170,9 @@ export function createBatcher(
     },
     depth: () => messagesInFlight,
     isAlone: (accountId, quietMs) =>
-      !queues.turns.othersWait(accountId) &&
+      !queues.readyDevices.othersWait(accountId) &&
       queues.waiting < options.anotherAtMessages &&
-      nowMs() - taken.than(accountId) > quietMs,
+      monotonicClock() - taken.than(accountId) > quietMs,
     drain() {
       beginBatches();
       return new Promise((resolve) => {
@@ -190,12 +191,12 @@ export function createBatcher(
 /**
  * Messages that are stored together. It holds their devices' queues until it is done, so that one device's
  * messages keep their order. Whoever stores it calls, in this order:
- * 1. `putBack`, where its first transaction has no room for all of it;
+ * 1. `requeue`, where its first transaction has no room for all of it;
  * 2. `onCommitSent`, when nothing is left to do for that transaction but its commit;
  * 3. `partDone`, where parts of it are stored by transactions of their own: each as it is done.
  */
 export type Batch = {
-  works: Work[];
+  deviceBatches: DeviceBatch[];
   /**
    * The batch whose commit is under way, and on top of which this one is planned; null: none. Let go of when
    * this one is done: otherwise each would keep all before it in memory.
@@ -207,10 +208,10 @@ export type Batch = {
   givenUp: Set<DeviceQueue>;
   /** Resolves when all of it is stored, put back or failed. */
   done: Promise<void>;
-  /** Messages of it that wait again, in front of their queues; so many units are the rests of divided messages. */
-  putBack(postponed: Work[], rests: number): void;
+  /** Messages of it that wait again, in front of their queues; so many fragments are the rests of split messages. */
+  requeue(postponed: DeviceBatch[], rests: number): void;
   /** The queues know what follows the commit: if the batch is alone, the next messages of its devices are taken. */
   onCommitSent(committing: Committing): void;
   /** The next messages of these devices may be taken, while others of the batch are still to be stored. */
-  partDone(part: Work[]): void;
+  partDone(part: DeviceBatch[]): void;
 };

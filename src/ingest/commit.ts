@@ -2,25 +2,31 @@ import { setImmediate } from 'node:timers/promises';
 import type { Measurement } from '../contract/values.ts';
 import type { Committing, Database, Transaction } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import { type TellDeps, tellStored } from './after-commit.ts';
+import { type AfterCommitDeps, afterCommit } from './after-commit.ts';
 import type { ContextCache, ContextLoader } from './device-state.ts';
 import { type EventQuotaFilter, noneLeftOut } from './event-quota.ts';
 import { type Plan, planBatch, postponeUnread } from './plan.ts';
-import { areTicks, type DeviceQueue, type DeviceQueues, tickedTs, type Work } from './queues.ts';
+import {
+  areTicks,
+  type DeviceQueue,
+  type DeviceQueues,
+  tickedTs,
+  type DeviceBatch,
+} from './queues.ts';
 import {
   type ApplyLimits,
-  type DeviceContext,
+  type DeviceState,
   type MeasurementRow,
   nameOfStored,
   StoredAlready,
 } from './rules/model.ts';
-import { aheadMs } from './rules/sense-clock.ts';
-import { StaleContext, write, type Writers, type Written } from './write.ts';
+import { aheadMs } from './rules/watermark.ts';
+import { StaleDeviceState, write, type Writers, type Written } from './write.ts';
 
-export type CommitDeps = TellDeps & {
+export type CommitDeps = AfterCommitDeps & {
   db: Database;
   writers: Writers;
-  loadContexts: ContextLoader;
+  loadDeviceStates: ContextLoader;
   findStored: FindStored;
   /** Told of the devices that were read or used. */
   remembered: ContextCache;
@@ -44,7 +50,7 @@ export type CommitOptions = {
 
 /**
  * What is read for a transaction; `ticked`: those that have nothing but ticks, with the time of the last; `arrived`: when
- * the first unit of each arrived (ms).
+ * the first fragment of each arrived (ms).
  */
 type Unread = {
   queues: Set<DeviceQueue>;
@@ -56,11 +62,11 @@ const allRead: ReadonlySet<DeviceQueue> = new Set();
 
 /**
  * Stores messages in one transaction, or as many as one may cost: loads what is not known of their devices,
- * plans, writes, commits, and tells. Throws what the database says, `StaleContext` or `MillisecondFull`:
+ * plans, writes, commits, and tells. Throws what the database says, `StaleDeviceState` or `MillisecondFull`:
  * whether it is stored may be unknown then, and what the queues know too.
  */
 export async function commitBatch(
-  works: Work[],
+  deviceBatches: DeviceBatch[],
   { areNew, behind, onCommitSent }: CommitOptions,
   deps: CommitDeps,
 ): Promise<void> {
@@ -71,28 +77,32 @@ export async function commitBatch(
   let stage: 'open' | 'sent' | 'over' = 'open';
 
   async function loadPlanWrite(tx: Transaction): Promise<Written> {
-    const tooMany = await load(works, unread, tx, isOver, deps);
-    const isTooMany = ({ queue }: Work) => tooMany.has(queue);
-    const read = tooMany.size > 0 ? works.filter((work) => !isTooMany(work)) : works;
+    const tooMany = await load(deviceBatches, unread, tx, isOver, deps);
+    const isTooMany = ({ queue }: DeviceBatch) => tooMany.has(queue);
+    const read =
+      tooMany.size > 0
+        ? deviceBatches.filter((deviceBatch) => !isTooMany(deviceBatch))
+        : deviceBatches;
     const stored = areNew ? undefined : await findKept(tx, read);
     plan = planBatch(read, deps.limits, deps.maxBatchItems, stored);
-    if (tooMany.size > 0) postponeUnread(plan, works.filter(isTooMany));
-    deps.queues.charge(works, plan.charges);
+    if (tooMany.size > 0) postponeUnread(plan, deviceBatches.filter(isTooMany));
+    deps.queues.charge(deviceBatches, plan.charges);
     if (plan.rows.events.length > 0 && deps.eventQuota && !isOver())
-      leftOut = deps.eventQuota.dropBeyond(plan, plan.works);
+      leftOut = deps.eventQuota.dropBeyond(plan, plan.deviceBatches);
     // To write what took half of that to plan is a piece of its own.
     if (plan.cost > deps.maxBatchItems / 2) {
       await setImmediate();
-      if (isOver()) throw new StaleContext();
+      if (isOver()) throw new StaleDeviceState();
     }
     return write(tx, plan, areNew, deps.writers);
   }
 
-  async function findKept(tx: Transaction, read: Work[]) {
-    const known = read.filter(({ queue }) => queue.context !== null);
+  async function findKept(tx: Transaction, read: DeviceBatch[]) {
+    const known = read.filter(({ queue }) => queue.deviceState !== null);
     const stored = await findStoredAlready(tx, known, deps.findStored);
     // Forgotten meanwhile: that is no sign of a removal.
-    if (isOver() || known.some(({ queue }) => queue.context === null)) throw new StaleContext();
+    if (isOver() || known.some(({ queue }) => queue.deviceState === null))
+      throw new StaleDeviceState();
     return stored;
   }
 
@@ -102,9 +112,9 @@ export async function commitBatch(
     stage = 'sent';
     if (leftOut !== noneLeftOut) deps.eventQuota?.committing(leftOut);
     // A silent device is read again when it speaks: the memory is for those that send.
-    for (const { queue, context } of plan.after)
-      queue.context = unread.ticked.has(queue) ? null : context;
-    for (const { queue } of plan.works) deps.remembered.note(queue);
+    for (const { queue, deviceState } of plan.after)
+      queue.deviceState = unread.ticked.has(queue) ? null : deviceState;
+    for (const { queue } of plan.deviceBatches) deps.remembered.note(queue);
     onCommitSent(plan, committing);
   }
 
@@ -116,53 +126,58 @@ export async function commitBatch(
     });
   } catch (error) {
     deps.eventQuota?.undo(leftOut, isSent(stage));
-    if (error instanceof StaleContext) noteForgotten(error, works, unread.queues);
+    if (error instanceof StaleDeviceState) noteForgotten(error, deviceBatches, unread.queues);
     // They were read as claimed, and with the rollback they are not.
-    for (const queue of unread.queues) queue.context = null;
+    for (const queue of unread.queues) queue.deviceState = null;
     throw error;
   } finally {
     stage = 'over';
   }
   if (!plan) return;
-  deps.eventQuota?.committed(plan.works, written, leftOut);
-  tellStored(plan, written, deps);
+  deps.eventQuota?.committed(plan.deviceBatches, written, leftOut);
+  afterCommit(plan, written, deps);
 }
 
 /**
  * Reads what is not known of devices, and notes those in `unread`. Gives those that one transaction has no room
- * to read. Throws `StaleContext` where others changed meanwhile.
+ * to read. Throws `StaleDeviceState` where others changed meanwhile.
  */
 async function load(
-  works: Work[],
+  deviceBatches: DeviceBatch[],
   unread: Unread,
   tx: Transaction,
   isOver: () => boolean,
-  { loadContexts, remembered }: CommitDeps,
+  { loadDeviceStates, remembered }: CommitDeps,
 ): Promise<ReadonlySet<DeviceQueue>> {
   const { queues, ticked, arrived } = unread;
-  for (const { queue, units } of works) {
-    if (queue.context !== null) continue;
+  for (const { queue, fragments } of deviceBatches) {
+    if (queue.deviceState !== null) continue;
     queues.add(queue);
-    const [first] = units;
+    const [first] = fragments;
     if (first) arrived.set(queue, first.message.uplink.arrivedTs);
-    if (areTicks(units)) ticked.set(queue, tickedTs(units) ?? 0);
+    if (areTicks(fragments)) ticked.set(queue, tickedTs(fragments) ?? 0);
   }
   if (queues.size === 0) return allRead;
-  const { contexts, left } = await loadContexts(tx, [...queues], ticked, arrived);
+  const { deviceStates, left } = await loadDeviceStates(tx, [...queues], ticked, arrived);
   // Forgotten while others were read: that is no sign of a removal.
-  const isForgotten = ({ queue }: Work) => queue.context === null && !queues.has(queue);
-  if (isOver() || works.some(isForgotten)) throw new StaleContext();
+  const isForgotten = ({ queue }: DeviceBatch) => queue.deviceState === null && !queues.has(queue);
+  if (isOver() || deviceBatches.some(isForgotten)) throw new StaleDeviceState();
   for (const queue of queues) {
-    const context = contexts.get(queue.device.deviceId);
-    queue.context = context ? { ...context, device: queue.device } : null;
+    const deviceState = deviceStates.get(queue.device.deviceId);
+    queue.deviceState = deviceState ? { ...deviceState, device: queue.device } : null;
     if (!ticked.has(queue)) remembered.note(queue);
   }
   return left;
 }
 
-function noteForgotten(error: StaleContext, works: Work[], unread: ReadonlySet<DeviceQueue>): void {
-  for (const { queue } of works)
-    if (queue.context === null && !unread.has(queue)) error.forgotten.add(queue.device.deviceId);
+function noteForgotten(
+  error: StaleDeviceState,
+  deviceBatches: DeviceBatch[],
+  unread: ReadonlySet<DeviceQueue>,
+): void {
+  for (const { queue } of deviceBatches)
+    if (queue.deviceState === null && !unread.has(queue))
+      error.forgotten.add(queue.device.deviceId);
 }
 
 /** TypeScript does not see that a callback has changed it. */
@@ -179,15 +194,15 @@ const none: ReadonlyMap<number, StoredAlready> = new Map();
  */
 export async function findStoredAlready(
   tx: Sql,
-  works: Work[],
+  deviceBatches: DeviceBatch[],
   findStored: FindStored,
 ): Promise<ReadonlyMap<number, StoredAlready>> {
   const asked = new Map<number, MeasurementRow[]>();
-  for (const { queue, units } of works) {
-    const { context } = queue;
-    if (!context || context.watched.size === 0) continue;
-    const rows = rowsOf(context, units);
-    if (rows.length > 0) asked.set(context.device.deviceId, rows);
+  for (const { queue, fragments } of deviceBatches) {
+    const { deviceState } = queue;
+    if (!deviceState || deviceState.watched.size === 0) continue;
+    const rows = rowsOf(deviceState, fragments);
+    if (rows.length > 0) asked.set(deviceState.device.deviceId, rows);
   }
   if (asked.size === 0) return none;
   const found = Map.groupBy(
@@ -201,11 +216,14 @@ export async function findStoredAlready(
 }
 
 /** All that its purposes read, where one of them is in doubt. */
-function rowsOf({ device, watched, seen, clocks }: DeviceContext, units: Work['units']) {
+function rowsOf(
+  { device, watched, seen, clocks }: DeviceState,
+  fragments: DeviceBatch['fragments'],
+) {
   const rows: MeasurementRow[] = [];
   const newest = new Map<string, number>();
   let isInDoubt = false;
-  for (const { content, message } of units) {
+  for (const { content, message } of fragments) {
     if (content.kind !== 'measurements') continue;
     const { arrivedTs } = message.uplink;
     for (const { value } of content.items) {

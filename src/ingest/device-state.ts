@@ -9,14 +9,14 @@ import type { DeviceQueue } from './queues.ts';
 import { logOfRead } from './rules/evaluate.ts';
 import {
   Budget,
-  type DeviceContext,
+  type DeviceState,
   evidenceBytes,
   evidenceCost,
   type EvidenceLog,
-  Pages,
+  CowArray,
   type Reported,
 } from './rules/model.ts';
-import { aheadMs } from './rules/sense-clock.ts';
+import { aheadMs } from './rules/watermark.ts';
 import { beginClocks, clocksOf, type FindNewest } from './save-states.ts';
 import {
   claimDue,
@@ -27,6 +27,7 @@ import {
   listDeviceStates,
   listSizes,
 } from './write.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /** How much of what was read is taken in at a stretch: `Budget`. */
 const readAtOnce = 1_000;
@@ -43,7 +44,7 @@ const noneWait: ListWaitingSenses = async () => new Map();
 
 /** What was read, by device; `left`: queues that there was no room for. */
 type Loaded = {
-  contexts: ReadonlyMap<number, DeviceContext>;
+  deviceStates: ReadonlyMap<number, DeviceState>;
   left: ReadonlySet<DeviceQueue>;
 };
 
@@ -75,7 +76,7 @@ export function createContextLoader(
     const taken = left.size > 0 ? queues.filter((queue) => !left.has(queue)) : queues;
     const rows = await claimAndList(tx, taken, ticked);
     const layouts = await loadContents(tx, rows, remembered);
-    const read = await toContexts(rows, layouts);
+    const read = await toDeviceStates(rows, layouts);
     const newest = await findNewest(tx, read.flatMap(wantedOf));
     const waiting = await listWaitingSenses(
       tx,
@@ -83,9 +84,9 @@ export function createContextLoader(
     );
     const storedClocks = new Map(rows.map(({ device_id, clocks }) => [device_id, clocks]));
     const arrivals = new Map([...arrived].map(([{ device }, ts]) => [device.deviceId, ts]));
-    const contexts = new Map<number, DeviceContext>();
-    for (const context of read) {
-      const { deviceId } = context.device;
+    const deviceStates = new Map<number, DeviceState>();
+    for (const deviceState of read) {
+      const { deviceId } = deviceState.device;
       const waitingSenses = waiting.get(deviceId) ?? null;
       const untilTs = (arrivals.get(deviceId) ?? Infinity) + aheadMs;
       const known = {
@@ -93,11 +94,11 @@ export function createContextLoader(
         newest: newest.get(deviceId) ?? {},
         untilTs,
       };
-      const stored = await beginClocks(tx, context, known, findNewest);
-      const clocks = clocksOf(context, stored, known.newest);
-      contexts.set(deviceId, { ...context, ...clocks, waitingSenses });
+      const stored = await beginClocks(tx, deviceState, known, findNewest);
+      const clocks = clocksOf(deviceState, stored, known.newest);
+      deviceStates.set(deviceId, { ...deviceState, ...clocks, waitingSenses });
     }
-    return { contexts, left };
+    return { deviceStates, left };
   };
 }
 
@@ -122,23 +123,23 @@ async function claimAndList(
 }
 
 /** Returns to the event loop now and then: evidence can be long, and there can be many devices. */
-async function toContexts(rows: DeviceRow[], layouts: Layouts): Promise<DeviceContext[]> {
-  const contexts: DeviceContext[] = [];
+async function toDeviceStates(rows: DeviceRow[], layouts: Layouts): Promise<DeviceState[]> {
+  const deviceStates: DeviceState[] = [];
   let budget = new Budget(readAtOnce);
   for (const row of rows) {
     if (budget.isSpent) {
       await setImmediate();
       budget = new Budget(readAtOnce);
     }
-    const context = await toContext(row, layouts);
-    const { current, runtime } = context;
+    const deviceState = await toDeviceState(row, layouts);
+    const { current, runtime } = deviceState;
     budget.spent += 1 + (current && runtime ? evidenceCost(current.profile, runtime) : 0);
-    contexts.push(context);
+    deviceStates.push(deviceState);
   }
-  return contexts;
+  return deviceStates;
 }
 
-async function toContext(row: DeviceRow, layouts: Layouts): Promise<DeviceContext> {
+async function toDeviceState(row: DeviceRow, layouts: Layouts): Promise<DeviceState> {
   const current = profileOf(row.current_profile, row.current_content, layouts);
   const pending = profileOf(row.pending_profile, row.pending_content, layouts);
   const stood = current && row.runtime ? await toEvidence(current, row, row.runtime) : null;
@@ -158,7 +159,7 @@ async function toContext(row: DeviceRow, layouts: Layouts): Promise<DeviceContex
     dueTs: row.due_at,
     earliestDue: null,
     watched: watchedBy(current, pending),
-    seen: Pages.of<Newest>([]),
+    seen: CowArray.of<Newest>([]),
     clocks: null,
     remarked: null,
     waitingSenses: null,
@@ -185,7 +186,7 @@ function watchedBy(current?: Profile, pending?: Profile): ReadonlyMap<string, nu
   return numbered(both);
 }
 
-function wantedOf({ device: { deviceId }, watched }: DeviceContext) {
+function wantedOf({ device: { deviceId }, watched }: DeviceState) {
   return [...watched.keys()].map((sId) => ({ deviceId, sId }));
 }
 
@@ -279,7 +280,7 @@ export type Content = {
 /** A device that is remembered; `used`: when, as a number that only grows. */
 type CachedDevice = {
   queue: DeviceQueue;
-  context: DeviceContext;
+  deviceState: DeviceState;
   arrivals: number;
   bytes: number;
   contents: Content[];
@@ -289,13 +290,13 @@ type CachedDevice = {
 /** All that is remembered of one account's devices. */
 export class AccountCache {
   bytes = 0;
-  readonly #clock: () => number;
+  readonly #clock: Clock;
   #lookAgainAt = 0;
   readonly #contents = new Map<number, Content>();
   readonly #ids = new Map<unknown, number>();
   readonly #kept = new Map<number, CachedDevice>();
 
-  constructor(clock: () => number) {
+  constructor(clock: Clock) {
     this.#clock = clock;
   }
 
@@ -314,26 +315,27 @@ export class AccountCache {
   }
 
   /** Says whether the device takes as much as when it was kept: mostly it does. */
-  touch(queue: DeviceQueue, context: DeviceContext, used: number): boolean {
+  touch(queue: DeviceQueue, deviceState: DeviceState, used: number): boolean {
     const kept = this.#kept.get(queue.device.deviceId);
     if (kept?.queue !== queue || (queue.lastArrival?.size ?? 0) > kept.arrivals) return false;
-    const before = kept.context;
-    if (before.place !== context.place || before.senses !== context.senses) return false;
-    if (before.current !== context.current || before.pending !== context.pending) return false;
-    kept.context = context;
+    const before = kept.deviceState;
+    if (before.place !== deviceState.place || before.senses !== deviceState.senses) return false;
+    if (before.current !== deviceState.current || before.pending !== deviceState.pending)
+      return false;
+    kept.deviceState = deviceState;
     kept.used = used;
     return true;
   }
 
   /** `bytes`: what it takes beside its profiles. */
-  keep(queue: DeviceQueue, context: DeviceContext, bytes: number, used: number): void {
+  keep(queue: DeviceQueue, deviceState: DeviceState, bytes: number, used: number): void {
     const { deviceId } = queue.device;
-    const profiles = [context.current?.profile, context.pending];
+    const profiles = [deviceState.current?.profile, deviceState.pending];
     const contents = profiles.flatMap((profile) => this.#contentOf(profile) ?? []);
     for (const content of contents) content.users += 1;
     this.#forget(deviceId);
     const arrivals = queue.lastArrival?.size ?? 0;
-    this.#kept.set(deviceId, { queue, context, arrivals, bytes, contents, used });
+    this.#kept.set(deviceId, { queue, deviceState, arrivals, bytes, contents, used });
     this.bytes += bytes;
   }
 
@@ -351,7 +353,7 @@ export class AccountCache {
     for (const [deviceId, { queue, contents }] of [...this.#kept].toSorted(leastUsedFirst)) {
       if (this.bytes <= target) return;
       if (queue.busy) continue;
-      queue.context = null;
+      queue.deviceState = null;
       if (!forgetArrivals(queue, this.#clock())) continue;
       this.#forget(deviceId);
       for (const content of contents) this.#dropUnused(content);
@@ -383,7 +385,7 @@ function leastUsedFirst([, a]: [number, CachedDevice], [, b]: [number, CachedDev
 }
 
 /** The times given lately to measurements that had none: those in the future are needed still. */
-function forgetArrivals(queue: DeviceQueue, nowTs: number): boolean {
+function forgetArrivals(queue: DeviceQueue, nowTs: WallMs): boolean {
   for (const ts of queue.lastArrival?.values() ?? []) if (ts >= nowTs - 1_000) return false;
   queue.lastArrival = null;
   return true;
@@ -413,12 +415,12 @@ const plainDeviceBytes = 4_096;
  */
 export class ContextCache {
   readonly #maxBytes: number;
-  readonly #clock: () => number;
+  readonly #clock: Clock;
   readonly #holdings = new Map<number, AccountCache>();
   #bytes = 0;
   #uses = 0;
 
-  constructor(maxBytes: number, clock: () => number) {
+  constructor(maxBytes: number, clock: Clock) {
     this.#maxBytes = maxBytes;
     this.#clock = clock;
   }
@@ -443,16 +445,16 @@ export class ContextCache {
     this.#change(accountId, (holding) => holding.add({ id, layout, bytes, users: 0 }));
   }
 
-  /** The queue was used, and may have another context than before. */
+  /** The queue was used, and may have another state than before. */
   note(queue: DeviceQueue): void {
-    const { context } = queue;
-    if (!context) return;
+    const { deviceState } = queue;
+    if (!deviceState) return;
     const used = (this.#uses += 1);
-    const { accountId } = context.device;
-    if (this.#holdings.get(accountId)?.touch(queue, context, used)) return;
-    const bytes = bytesOf(context) + arrivalBytes * (queue.lastArrival?.size ?? 0);
+    const { accountId } = deviceState.device;
+    if (this.#holdings.get(accountId)?.touch(queue, deviceState, used)) return;
+    const bytes = bytesOf(deviceState) + arrivalBytes * (queue.lastArrival?.size ?? 0);
     this.#change(accountId, (holding) => {
-      holding.keep(queue, context, bytes, used);
+      holding.keep(queue, deviceState, bytes, used);
       holding.shrinkWithin(this.#maxBytes * accountShare + plainDeviceBytes * holding.devices);
     });
     if (this.#bytes > this.#maxBytes) this.shrink(this.#maxBytes * 0.9);
@@ -490,13 +492,13 @@ export class ContextCache {
 
 const maxRounds = 100;
 
-function bytesOf({ senses, watched, current, pending, runtime }: DeviceContext): number {
+function bytesOf({ senses, watched, current, pending, runtime }: DeviceState): number {
   const evidence = current && runtime ? evidenceBytes(current.profile, runtime) : 0;
   const own = isOwn(watched, current?.profile, pending) ? senseBytes : 0;
   return deviceOverhead + senses.size * senseBytes + watched.size * (newestBytes + own) + evidence;
 }
 
 /** Of a device with two profiles: senses that are numbered for it alone. */
-function isOwn(watched: DeviceContext['watched'], ...profiles: (Profile | null | undefined)[]) {
+function isOwn(watched: DeviceState['watched'], ...profiles: (Profile | null | undefined)[]) {
   return profiles.every((profile) => profile?.senses !== watched);
 }

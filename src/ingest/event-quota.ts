@@ -2,9 +2,10 @@ import { LRUCache } from 'lru-cache';
 import type { NewEvent, RecordedEvent } from '../contract/event.ts';
 import type { Rejection } from '../contract/uplink.ts';
 import type { Plan } from './plan.ts';
-import { areTicks, type Work } from './queues.ts';
+import { areTicks, type DeviceBatch } from './queues.ts';
 import type { Message } from './rules/model.ts';
 import type { Written } from './write.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 export type EventCounts = {
   measurements: number;
@@ -52,13 +53,13 @@ export const noneLeftOut: LeftOut = {
 /** Holds plans to the quota. What is left out of one are rows only: moves, push and SMS stay. */
 export function createEventQuota(
   quota: EventQuotaOptions,
-  { nowMs, newUuid }: { nowMs: () => number; newUuid: () => string },
+  { monotonicClock, newUuid }: { monotonicClock: MonotonicClock; newUuid: () => string },
 ) {
   const toldMs = new LRUCache<number, number>({ max: mostRemembered });
   const underWay = createUnderWay();
 
   /** Takes the sense events beyond the quota out of a plan, before it is written. */
-  function dropBeyond(plan: Plan, work: Work[]): LeftOut {
+  function dropBeyond(plan: Plan, deviceBatch: DeviceBatch[]): LeftOut {
     const { beyond: events, recorded, isDayOver } = takeBeyond(plan, quota, underWay.of);
     const taken = underWay.take(plan.rows.events);
     if (events.length === 0) return { events, told: [], recorded, taken };
@@ -66,11 +67,11 @@ export function createEventQuota(
     const counts = new Map<number, number>();
     for (const { deviceId } of events) counts.set(deviceId, (counts.get(deviceId) ?? 0) + 1);
     const isDue = (deviceId: number) =>
-      (toldMs.get(deviceId) ?? -Infinity) + tellEveryMs <= nowMs();
+      (toldMs.get(deviceId) ?? -Infinity) + tellEveryMs <= monotonicClock();
     // A device is told of what its own messages led to.
-    const due = work.filter(({ queue, units }) => {
+    const due = deviceBatch.filter(({ queue, fragments }) => {
       const { deviceId } = queue.device;
-      return counts.has(deviceId) && isDue(deviceId) && !areTicks(units);
+      return counts.has(deviceId) && isDue(deviceId) && !areTicks(fragments);
     });
     for (const one of due) {
       const { deviceId, accountId } = one.queue.device;
@@ -83,12 +84,12 @@ export function createEventQuota(
   /** What follows of a message that was cut is planned on top of what is being committed. */
   function committing({ recorded, told }: LeftOut): void {
     for (const [message, count] of recorded) message.recorded += count;
-    for (const deviceId of told) toldMs.set(deviceId, nowMs());
+    for (const deviceId of told) toldMs.set(deviceId, monotonicClock());
   }
 
   /** It was not committed, and is planned again. `wasCommitting`: `committing` was told of it. */
   function undo({ recorded, told, taken }: LeftOut, wasCommitting: boolean): void {
-    underWay.giveBack(taken);
+    underWay.refund(taken);
     if (!wasCommitting) return;
     for (const [message, count] of recorded) message.recorded -= count;
     for (const deviceId of told) toldMs.delete(deviceId);
@@ -96,11 +97,11 @@ export function createEventQuota(
 
   /** Counts what was committed. */
   function committed(
-    work: Work[],
+    deviceBatch: DeviceBatch[],
     written: Pick<Written, 'recorded' | 'opened'>,
     { events, taken }: LeftOut,
   ): void {
-    if (taken.size > 0) underWay.giveBack(taken);
+    if (taken.size > 0) underWay.refund(taken);
     const counts = new Map<number, EventCounts>();
     let last = -1;
     let its: EventCounts | undefined;
@@ -111,8 +112,8 @@ export function createEventQuota(
       counts.set(accountId, its);
       return its;
     };
-    for (const { queue, units } of work)
-      for (const { content, size } of units)
+    for (const { queue, fragments } of deviceBatch)
+      for (const { content, size } of fragments)
         if (content.kind === 'measurements') of(queue.accountId).measurements += size;
     for (const { accountId, event } of written.recorded)
       of(accountId)[event.type === 'sense' ? 'events' : 'moves'] += 1;
@@ -136,7 +137,7 @@ export type EventsUnderWay = {
   of(accountId: number): UnderWay;
   /** Gives what was taken, to be given back once it is committed, or will not be. */
   take(events: NewEvent[]): ReadonlyMap<number, UnderWay>;
-  giveBack(taken: ReadonlyMap<number, UnderWay>): void;
+  refund(taken: ReadonlyMap<number, UnderWay>): void;
 };
 
 export function createUnderWay(): EventsUnderWay {
@@ -148,7 +149,7 @@ export function createUnderWay(): EventsUnderWay {
       for (const [accountId, its] of taken) change(sums, accountId, its, 1);
       return taken;
     },
-    giveBack(taken) {
+    refund(taken) {
       for (const [accountId, its] of taken) change(sums, accountId, its, -1);
     },
   };
@@ -260,13 +261,13 @@ const until: Record<UsedUp, string> = {
 /** Has a device told how many events of its own messages were not recorded. */
 export function tellUnrecorded(
   { rows }: Plan,
-  { queue, units }: Work,
+  { queue, fragments }: DeviceBatch,
   messageId: string,
   count: number,
   quota: UsedUp,
 ): void {
   const { deviceId, uuid } = queue.device;
-  const { topic, arrivedTs: ts } = units[0]?.message.uplink ?? { topic: '', arrivedTs: 0 };
+  const { topic, arrivedTs: ts } = fragments[0]?.message.uplink ?? { topic: '', arrivedTs: 0 };
   const rejection: Rejection = {
     reason: 'events-not-recorded',
     message:

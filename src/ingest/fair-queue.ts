@@ -14,7 +14,9 @@ type Account<T> = LinkedQueue<T> & {
 
 const leastRemembered = 1_000;
 
-export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): AccountTurns<T> {
+export function createAccountQueue<T extends Queued<T>>(
+  options: AccountQueueOptions,
+): AccountQueue<T> {
   const { quantum, maxDebt, maxDebtors = 10_000 } = options;
   const accounts = new Map<number, Account<T>>();
   /** The ring, from the account whose turn it is to the one that waits longest for its own. */
@@ -109,7 +111,7 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
     if (!account.first) waiting -= 1;
   }
 
-  const turns: { -readonly [K in keyof AccountTurns<T>]: AccountTurns<T>[K] } = {
+  const turns: { -readonly [K in keyof AccountQueue<T>]: AccountQueue<T>[K] } = {
     size: 0,
     add(element) {
       const account = accountOf(element.accountId);
@@ -133,7 +135,7 @@ export function createAccountTurns<T extends Queued<T>>(options: TurnOptions): A
       }
       return null;
     },
-    room: () => (head?.next ? Math.max(0, head.deficit) : Infinity),
+    remaining: () => (head?.next ? Math.max(0, head.deficit) : Infinity),
     charge(accountId, cost) {
       const known = accounts.get(accountId);
       if (!known && cost <= 0) return;
@@ -169,7 +171,7 @@ function unlink<T extends Queued<T>>(queue: LinkedQueue<T>, element: T): void {
 /** What waits in an account's queue, and is a link of it while it does. */
 export type Queued<T> = { readonly accountId: number; previous: T | null; next: T | null };
 
-export type TurnOptions = {
+export type AccountQueueOptions = {
   /** What an account may spend when its turn comes, as `Budget` counts. */
   quantum: number;
   /** An account never owes more than this: what it takes beyond is forgiven. */
@@ -184,7 +186,7 @@ export type TurnOptions = {
  * that spent more than it had passes its turns until that is paid. An account that waits alone is never held
  * back.
  */
-export type AccountTurns<T> = {
+export type AccountQueue<T> = {
   /** Puts it behind what its account has waiting. */
   add(element: T): void;
   /** Takes it out of the middle. */
@@ -192,7 +194,7 @@ export type AccountTurns<T> = {
   /** The next one whose turn it is; null where nothing waits. Its cost is to be charged before the next. */
   next(): T | null;
   /** What the account of the element taken last may still spend in this turn; `Infinity` while no other waits. */
-  room(): number;
+  remaining(): number;
   /** Below zero it is given back. */
   charge(accountId: number, cost: number): void;
   /** Whether something of another account waits. */

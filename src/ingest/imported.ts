@@ -1,9 +1,10 @@
 import { lastOf, type Measurement } from '../contract/values.ts';
 import { plainArray, type Sql } from '../db/sql.ts';
-import { aheadMs, clockAfterImport, ofDevice, type SenseClock } from './rules/sense-clock.ts';
+import { aheadMs, watermarkAfterImport, ofDevice, type Watermark } from './rules/watermark.ts';
 import type { MeasurementRow } from './rules/model.ts';
 import { type FindNewest, saveClocks } from './save-states.ts';
 import { claimStates } from './write.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Keeps the rows of devices for a transaction until it ends: nothing of them is evaluated meanwhile. */
 export async function holdDevices(tx: Sql, deviceIds: number[]): Promise<void> {
@@ -27,7 +28,7 @@ export async function holdDevices(tx: Sql, deviceIds: number[]): Promise<void> {
 export async function noteImported(
   tx: Sql,
   rows: readonly MeasurementRow[],
-  arrivedTs: number,
+  arrivedTs: WallMs,
   findNewest: FindNewest,
 ): Promise<void> {
   const deviceIds = [...new Set(rows.map(({ deviceId }) => deviceId))];
@@ -48,7 +49,7 @@ type Extent = {
 async function saveClocksOf(
   tx: Sql,
   rows: readonly MeasurementRow[],
-  arrivedTs: number,
+  arrivedTs: WallMs,
   { deviceIds, findNewest }: { deviceIds: number[]; findNewest: FindNewest },
 ): Promise<void> {
   const stored = await listClocks(tx, deviceIds);
@@ -63,7 +64,11 @@ async function saveClocksOf(
     if (!last) continue;
     const own = { ts: last.ts, val: lastOf(last) as Measurement['val'] };
     const clock = stored.get(nameOf({ deviceId, sId }));
-    const state = clockAfterImport(clock, own, { plainTs, isAhead, aheadTs: arrivedTs + aheadMs });
+    const state = watermarkAfterImport(clock, own, {
+      plainTs,
+      isAhead,
+      aheadTs: arrivedTs + aheadMs,
+    });
     if (state === 'unknown') {
       const before = await findNewest(tx, [{ deviceId, sId }], arrivedTs + aheadMs);
       const { ts: clockTs = null, vals = [] } = before.get(deviceId)?.[sId] ?? {};
@@ -76,7 +81,7 @@ async function saveClocksOf(
 
 const nameOf = ({ deviceId, sId }: { deviceId: number; sId: string }) => `${deviceId} ${sId}`;
 
-function extentsOf(rows: readonly MeasurementRow[], arrivedTs: number): Extent[] {
+function extentsOf(rows: readonly MeasurementRow[], arrivedTs: WallMs): Extent[] {
   const extents = new Map<string, Extent>();
   for (const { deviceId, sId, ts } of rows) {
     const name = nameOf({ deviceId, sId });
@@ -88,8 +93,8 @@ function extentsOf(rows: readonly MeasurementRow[], arrivedTs: number): Extent[]
   return [...extents.values()];
 }
 
-async function listClocks(tx: Sql, deviceIds: number[]): Promise<Map<string, SenseClock>> {
-  const { rows } = await tx.query<{ deviceId: number; sId: string; state: SenseClock }>({
+async function listClocks(tx: Sql, deviceIds: number[]): Promise<Map<string, Watermark>> {
+  const { rows } = await tx.query<{ deviceId: number; sId: string; state: Watermark }>({
     name: 'import-clocks',
     text: `
       select device_id as "deviceId", s_id as "sId", state

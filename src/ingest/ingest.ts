@@ -1,12 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Delivery, DeviceIdentity, Uplink } from '../contract/uplink.ts';
 import { type BatcherOptions, createBatcher } from './batcher.ts';
-import { DeviceQueues, stamp } from './queues.ts';
-import { Message, newUnit, uplinkOfTick } from './rules/model.ts';
+import { DeviceQueues, assignTimestamps } from './queues.ts';
+import { Message, newFragment, uplinkOfTick } from './rules/model.ts';
 import { ContextCache, createContextLoader, type ListWaitingSenses } from './device-state.ts';
 import { createEventQuota, type EventQuotaOptions } from './event-quota.ts';
 import { retryBounds, type RetryBounds, storeBatch, type StoreDeps } from './retry.ts';
 import type { FindNewest } from './save-states.ts';
+import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 
 /*
  * The way of a message, from the socket to its acknowledgement. Each step is the function of that name.
@@ -15,15 +16,15 @@ import type { FindNewest } from './save-states.ts';
  *    1. take            read.ts                 reads whole packets, where its device may go on
  *    2. takePackets     read.ts                 takes PUBLISHes out of them, plain ones first (acceptLeading, publish.ts),
  *                                              others by accept; aedes gets the other packets, checked
- *       hold            publish.ts              remembers whom to acknowledge (inflight.ts); an account beyond a quota
- *                                              waits here, unparsed (HeldMessages); others pass on (passOn)
+ *       track           publish.ts              remembers whom to acknowledge (inflight.ts); an account beyond a quota
+ *                                              waits here, unparsed (AccountBackpressure); others pass on (passOn)
  *    3. parseUplink     ../device/uplink.ts     makes measurements, events … of the payload, or rejections
  *   src/ingest
  *    4. ingest          ingest.ts               queues it behind the messages of its device
  *    5. beginBatches    batcher.ts              begins a transaction where another one may begin (mayBegin)
  *    6. takeBatch       queues.ts               takes what waits: accounts in turn, devices in order
  *    7. storeBatch      retry.ts                stores it, mostly by one commitBatch; what is tried where that
- *                                              fails says recover
+ *                                              fails says planRetry
  *    8. commitBatch     commit.ts               one transaction, of these steps:
  *       load            commit.ts               reads devices that are not remembered (device-state.ts)
  *       planBatch       plan.ts                 gives accounts their parts, and has each message applied to its device
@@ -32,7 +33,7 @@ import type { FindNewest } from './save-states.ts';
  *       write           write.ts                writes device states and rows, all statements at once; where
  *                                              alarms are to be decided, that is done in between
  *       onCommitSent    batcher.ts              lets the next batch begin on top of this commit
- *       tellStored      after-commit.ts         after the commit: messages are stored, effects happen
+ *       afterCommit     after-commit.ts         after the commit: messages are stored, effects happen
  *   connector/mqtt    (for steps 1, 2, 9 and 10 HTTP has http/uplink.ts, a bridge bridge/bridge.ts)
  *    9. stored          inflight.ts             those before it on its connection first [MQTT-4.6.0-2]
  *   10. writePubacks    inflight.ts             all PUBACKs of a commit to one socket in one piece
@@ -40,7 +41,7 @@ import type { FindNewest } from './save-states.ts';
 
 export type IngestOptions = BatcherOptions & {
   limits: StoreDeps['limits'];
-  /** Devices whose context is remembered while they are silent. */
+  /** Devices whose state is remembered while they are silent. */
   maxRememberedDevices: number;
   /** What may be remembered of them, with their profiles, in bytes by estimate. */
   maxRememberedBytes: number;
@@ -58,9 +59,9 @@ export type IngestDeps = Pick<
   listWaitingSenses?: ListWaitingSenses | undefined;
   eventQuota?: EventQuotaOptions | undefined;
   /** The time of day, ms. */
-  clock: () => number;
+  clock: Clock;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   newUuid: () => string;
   /** 0 to 1: spreads retries. */
   random: () => number;
@@ -103,16 +104,16 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
   const remembered = new ContextCache(options.maxRememberedBytes, deps.clock);
   const stopping = new AbortController();
   const failing = { lastMs: -Infinity, state: '' };
-  const isFailing = () => deps.nowMs() - failing.lastMs <= failingMs;
+  const isFailing = () => deps.monotonicClock() - failing.lastMs <= failingMs;
   /** When a transaction was committed last, or the first of those that wait arrived. */
-  const progress = { lastMs: deps.nowMs() };
+  const progress = { lastMs: deps.monotonicClock() };
   const storeDeps: StoreDeps = {
     ...deps,
     queues,
     limits,
     maxBatchItems,
     remembered,
-    loadContexts: createContextLoader(deps.findNewest, remembered, deps.listWaitingSenses),
+    loadDeviceStates: createContextLoader(deps.findNewest, remembered, deps.listWaitingSenses),
     eventQuota: deps.eventQuota && createEventQuota(deps.eventQuota, deps),
     redeliveries: { untilMs: -Infinity },
     retry: options.retry ?? retryBounds,
@@ -121,7 +122,7 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     progress,
   };
   const batcher = createBatcher(options, queues, (batch) => storeBatch(batch, storeDeps), {
-    nowMs: deps.nowMs,
+    monotonicClock: deps.monotonicClock,
     observe: deps.observe?.batch,
   });
 
@@ -135,19 +136,19 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
 
   function ingest(device: DeviceIdentity, uplink: Uplink, delivery: Delivery): void {
     const message = new Message(uplink, delivery, deps.newUuid);
-    const unit = newUnit(message, uplink.content, uplink.rejections);
+    const fragment = newFragment(message, uplink.content, uplink.rejections);
     const queue = queues.queueOf(device);
     queue.device = device;
-    unit.content = stamp(uplink, queue);
-    if (depth() === 0) progress.lastMs = deps.nowMs();
-    queues.add(queue, unit);
+    fragment.content = assignTimestamps(uplink, queue);
+    if (depth() === 0) progress.lastMs = deps.monotonicClock();
+    queues.add(queue, fragment);
     batcher.wake();
   }
   function tick(device: DeviceIdentity, delivery: Delivery): void {
     const message = new Message(uplinkOfTick(deps.clock()), delivery, deps.newUuid);
     const queue = queues.queueOf(device);
     queue.device = device;
-    queues.add(queue, newUnit(message, { kind: 'tick' }, []));
+    queues.add(queue, newFragment(message, { kind: 'tick' }, []));
     batcher.wake();
   }
   async function close(drainMs: number): Promise<void> {
@@ -164,11 +165,11 @@ export function startIngest(options: IngestOptions, deps: IngestDeps): Ingest {
     ingest,
     tick,
     withdraw: ({ deviceId }) => queues.withdraw(deviceId),
-    othersWait: queues.turns.othersWait,
+    othersWait: queues.readyDevices.othersWait,
     isAlone: batcher.isAlone,
     isStoring: () => !isFailing(),
     failure: () => (isFailing() ? failing.state : null),
-    stalledMs: () => (depth() === 0 ? 0 : deps.nowMs() - progress.lastMs),
+    stalledMs: () => (depth() === 0 ? 0 : deps.monotonicClock() - progress.lastMs),
     depth,
     forgetStamps: () => queues.forgetStamps(),
     forget: () => remembered.shrink(),

@@ -1,44 +1,45 @@
-import type { DeviceQueue, Work } from './queues.ts';
+import type { DeviceQueue, DeviceBatch } from './queues.ts';
 import { apply, type DueRow, planDue } from './rules/apply.ts';
 import {
   type ApplyLimits,
   Budget,
   type Changes,
   costOf,
-  type DeviceContext,
+  type DeviceState,
   evidenceCost,
   type Message,
-  newUnit,
+  newFragment,
   noChanges,
   type StoredAlready,
   turnsPerBatch,
-  type Unit,
+  type Fragment,
   unreadCost,
 } from './rules/model.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** One transaction, computed and not yet written. */
 export type Plan = {
   rows: Changes;
   /** Devices that stand elsewhere, as they stand afterwards; `version` is the one they were read at. */
-  moved: DeviceContext[];
+  moved: DeviceState[];
   /** Devices that stay where they are, with other evidence. */
-  evaluated: DeviceContext[];
+  evaluated: DeviceState[];
   /** Devices whose row stays, and must still be as it was read; with a profile, and without. */
-  held: DeviceContext[];
-  unchanged: DeviceContext[];
+  held: DeviceState[];
+  unchanged: DeviceState[];
   /** When devices are due next, where that changes. */
   due: DueRow[];
   /** What each queue knows after the commit. */
-  after: { queue: DeviceQueue; context: DeviceContext }[];
+  after: { queue: DeviceQueue; deviceState: DeviceState }[];
   /** The messages, or parts of them, that are stored with it. */
-  units: Unit[];
+  fragments: Fragment[];
   /** Messages of devices that are no more. */
-  orphaned: Unit[];
+  orphaned: Fragment[];
   /** What of the batch it holds, and what it has no room for. */
-  works: Work[];
-  postponed: Work[];
-  /** The messages that were divided: units of them are in both. */
-  divided: Message[];
+  deviceBatches: DeviceBatch[];
+  postponed: DeviceBatch[];
+  /** The messages that were split: fragments of them are in both. */
+  split: Message[];
   /**
    * Which of the rows' events are of which message: from this place on, up to the next one's; null: time brought
    * them, and the message that it was noticed with waits behind them.
@@ -54,11 +55,11 @@ const nothingStored: ReadonlyMap<number, StoredAlready> = new Map();
 
 /**
  * Applies each device's messages in their order until `maxCost` is spent (`Budget`), of which each account
- * has its share; at least one item. No I/O: of the queues only what a device costs is noted, and the units stay as they are. `stored`: what is
+ * has its share; at least one item. No I/O: of the queues only what a device costs is noted, and the fragments stay as they are. `stored`: what is
  * known of what the history has already, by device (`findStoredAlready`).
  */
 export function planBatch(
-  batch: Work[],
+  batch: DeviceBatch[],
   limits: ApplyLimits,
   maxCost: number,
   stored: ReadonlyMap<number, StoredAlready> = nothingStored,
@@ -72,11 +73,11 @@ export function planBatch(
     unchanged: [],
     due: [],
     after: [],
-    units: [],
+    fragments: [],
     orphaned: [],
-    works: [],
+    deviceBatches: [],
     postponed: [],
-    divided: [],
+    split: [],
     sources: [],
     cost: 0,
     charges: new Map(),
@@ -85,12 +86,12 @@ export function planBatch(
   const deps = { limits, budget, stored };
   // Beyond its part an account goes by an item and its evidence: others have their own all the same.
   const most = maxCost + maxCost / Math.max(2, shares.length);
-  for (const { accountId, works, charged, own, reserved } of shares) {
+  for (const { accountId, deviceBatches, charged, own, reserved } of shares) {
     const before = budget.spent;
     budget.limit = before + (before < most ? Math.max(own, maxCost - before - reserved) : 0);
-    for (const work of works) {
-      if (budget.spent >= budget.limit) plan.postponed.push(work);
-      else planDevice(work, plan, deps);
+    for (const deviceBatch of deviceBatches) {
+      if (budget.spent >= budget.limit) plan.postponed.push(deviceBatch);
+      else planDevice(deviceBatch, plan, deps);
     }
     plan.charges.set(accountId, budget.spent - before - charged);
   }
@@ -99,10 +100,10 @@ export function planBatch(
 }
 
 /** Has a plan postpone messages of devices for which there was no room to be read. */
-export function postponeUnread(plan: Plan, unread: Work[]): void {
-  for (const work of unread) {
-    const { accountId, charged } = work.queue;
-    plan.postponed.push(work);
+export function postponeUnread(plan: Plan, unread: DeviceBatch[]): void {
+  for (const deviceBatch of unread) {
+    const { accountId, charged } = deviceBatch.queue;
+    plan.postponed.push(deviceBatch);
     plan.charges.set(accountId, (plan.charges.get(accountId) ?? 0) - charged);
   }
 }
@@ -110,7 +111,7 @@ export function postponeUnread(plan: Plan, unread: Work[]): void {
 /** An account's part of a batch. */
 type Share = {
   accountId: number;
-  works: Work[];
+  deviceBatches: DeviceBatch[];
   /** What it will cost, before any firing. */
   demand: number;
   /** What it was charged when the batch was taken. */
@@ -126,7 +127,7 @@ type Share = {
  * for, up to an equal share, is reserved for them. Where accounts are many a share is a turn at least: then
  * the last ones wait for the next transaction.
  */
-function shareOut(batch: Work[], maxCost: number): Share[] {
+function shareOut(batch: DeviceBatch[], maxCost: number): Share[] {
   const shares = listShares(batch);
   const least = Math.max(maxCost / turnsPerBatch, maxCost / shares.length);
   let reserved = 0;
@@ -139,28 +140,28 @@ function shareOut(batch: Work[], maxCost: number): Share[] {
   return shares;
 }
 
-function listShares(batch: Work[]): Share[] {
+function listShares(batch: DeviceBatch[]): Share[] {
   const shares = new Map<number, Share>();
   let last: Share | undefined;
-  for (const work of batch) {
-    const { accountId, charged } = work.queue;
+  for (const deviceBatch of batch) {
+    const { accountId, charged } = deviceBatch.queue;
     const known = last?.accountId === accountId ? last : shares.get(accountId);
-    last = known ?? { accountId, works: [], demand: 0, charged: 0, own: 0, reserved: 0 };
+    last = known ?? { accountId, deviceBatches: [], demand: 0, charged: 0, own: 0, reserved: 0 };
     if (!known) shares.set(accountId, last);
-    last.works.push(work);
+    last.deviceBatches.push(deviceBatch);
     last.charged += charged;
-    last.demand += demandOf(work);
+    last.demand += demandOf(deviceBatch);
   }
   return [...shares.values()];
 }
 
-/** What the work will cost. A removed device has nothing to evaluate: each item costs 1. */
-function demandOf({ queue, units }: Work): number {
+/** What the deviceBatch will cost. A removed device has nothing to evaluate: each item costs 1. */
+function demandOf({ queue, fragments }: DeviceBatch): number {
   let items = 0;
-  for (const { size } of units) items += size;
-  if (!queue.context) return items;
+  for (const { size } of fragments) items += size;
+  if (!queue.deviceState) return items;
   // The cost was set before the device's state was read.
-  if (queue.cost === unreadCost) queue.cost = costOf(queue.context);
+  if (queue.cost === unreadCost) queue.cost = costOf(queue.deviceState);
   return items * queue.cost.perItem + queue.cost.once;
 }
 
@@ -171,120 +172,124 @@ export type PlanDeviceDeps = {
   stored: ReadonlyMap<number, StoredAlready>;
 };
 
-/** What was applied of a device's units. */
-type AppliedUnits = {
-  context: DeviceContext;
-  /** How many; of the last of them perhaps a part: then it was divided. */
+/** What was applied of a device's fragments. */
+type AppliedFragments = {
+  deviceState: DeviceState;
+  /** How many; of the last of them perhaps a part: then it was split. */
   done: number;
-  divided: [Unit, Unit] | null;
+  split: [Fragment, Fragment] | null;
   /** Of the last one that was looked at. */
-  arrivedTs: number;
+  arrivedTs: WallMs;
   hasTick: boolean;
 };
 
 /** Adds to the plan what becomes of one device's messages, until the budget is spent; at least one item. */
-export function planDevice(work: Work, plan: Plan, deps: PlanDeviceDeps): void {
-  const { queue, units } = work;
-  const before = contextOf(queue);
+export function planDevice(deviceBatch: DeviceBatch, plan: Plan, deps: PlanDeviceDeps): void {
+  const { queue, fragments } = deviceBatch;
+  const before = deviceStateOf(queue);
   // Its messages were put back when the transaction was tried before, and come with another one.
-  if (units.length === 0 || !before) {
-    plan.orphaned.push(...units);
-    plan.works.push(work);
+  if (fragments.length === 0 || !before) {
+    plan.orphaned.push(...fragments);
+    plan.deviceBatches.push(deviceBatch);
     return;
   }
   const decided = countDecided(plan.rows);
-  const applied = applyUnits(before, units, plan, deps);
-  divide(work, applied, plan);
+  const applied = applyFragments(before, fragments, plan, deps);
+  splitAtBudget(deviceBatch, applied, plan);
   const { hasTick } = applied;
-  const context = noteDue(before, applied, plan, deps);
+  const deviceState = noteDue(before, applied, plan, deps);
   // A tick raises the version whatever it finds: what others remember of the device's due time is void. Where alarms
   // are decided, or texts kept, one transaction of the device does so after the other: each writes its row.
   const isDecided = countDecided(plan.rows) !== decided;
-  if (!hasTick && !isDecided && keepsRow(before, context)) {
-    (context.watched.size > 0 ? plan.held : plan.unchanged).push(context);
-    if (context !== before) plan.after.push({ queue, context });
+  if (!hasTick && !isDecided && keepsRow(before, deviceState)) {
+    (deviceState.watched.size > 0 ? plan.held : plan.unchanged).push(deviceState);
+    if (deviceState !== before) plan.after.push({ queue, deviceState });
     return;
   }
-  if (context.current && context.runtime && context.runtime !== before.runtime)
-    deps.budget.spent += evidenceCost(context.current.profile, context.runtime);
-  (standsAs(before, context) ? plan.evaluated : plan.moved).push(context);
-  plan.after.push({ queue, context: { ...context, version: context.version + 1 } });
+  if (deviceState.current && deviceState.runtime && deviceState.runtime !== before.runtime)
+    deps.budget.spent += evidenceCost(deviceState.current.profile, deviceState.runtime);
+  (standsAs(before, deviceState) ? plan.evaluated : plan.moved).push(deviceState);
+  plan.after.push({ queue, deviceState: { ...deviceState, version: deviceState.version + 1 } });
 }
 
 /** What is known of the device, at the connector where it was seen last. */
-function contextOf({ context, device }: DeviceQueue): DeviceContext | null {
-  if (!context || context.device.connectorId === device.connectorId) return context;
-  return { ...context, device };
+function deviceStateOf({ deviceState, device }: DeviceQueue): DeviceState | null {
+  if (!deviceState || deviceState.device.connectorId === device.connectorId) return deviceState;
+  return { ...deviceState, device };
 }
 
 const countDecided = ({ signals, displays }: Changes) => signals.length + displays.size;
 
-function applyUnits(
-  before: DeviceContext,
-  units: Unit[],
+function applyFragments(
+  before: DeviceState,
+  fragments: Fragment[],
   { rows, sources }: Plan,
   { limits, budget, stored }: PlanDeviceDeps,
-): AppliedUnits {
+): AppliedFragments {
   const own = stored.get(before.device.deviceId) ?? null;
-  let context = before;
+  let deviceState = before;
   let done = 0;
-  let divided: [Unit, Unit] | null = null;
+  let split: [Fragment, Fragment] | null = null;
   let arrivedTs = 0;
   let hasTick = false;
-  while (done < units.length && !divided && (done === 0 || !budget.isSpent)) {
-    const unit = units[done] as Unit;
-    const { message } = unit;
+  while (done < fragments.length && !split && (done === 0 || !budget.isSpent)) {
+    const fragment = fragments[done] as Fragment;
+    const { message } = fragment;
     ({ arrivedTs } = message.uplink);
     const from = rows.events.length;
-    const applied = apply(context, unit, rows, limits, budget, own);
-    context = applied.context;
+    const applied = apply(deviceState, fragment, rows, limits, budget, own);
+    deviceState = applied.deviceState;
     const isBehind = applied.items === 0;
     if (rows.events.length > from) sources.push({ message: isBehind ? null : message, from });
     if (isBehind) break;
     done += 1;
-    hasTick ||= unit.content.kind === 'tick';
-    if (applied.items < unit.size) divided = divideUnit(unit, applied.items);
+    hasTick ||= fragment.content.kind === 'tick';
+    if (applied.items < fragment.size) split = splitFragment(fragment, applied.items);
   }
-  return { context, done, divided, arrivedTs, hasTick };
+  return { deviceState, done, split, arrivedTs, hasTick };
 }
 
-/** Divides a device's units into those that the plan holds, and those that are postponed. */
-function divide(work: Work, { done, divided }: AppliedUnits, plan: Plan): void {
-  const { queue, units } = work;
-  if (done === units.length && !divided) {
-    plan.works.push(work);
-    plan.units.push(...units);
+/** Divides a device's fragments into those that the plan holds, and those that are postponed. */
+function splitAtBudget(
+  deviceBatch: DeviceBatch,
+  { done, split }: AppliedFragments,
+  plan: Plan,
+): void {
+  const { queue, fragments } = deviceBatch;
+  if (done === fragments.length && !split) {
+    plan.deviceBatches.push(deviceBatch);
+    plan.fragments.push(...fragments);
     return;
   }
-  const [first, rest] = divided ?? [];
-  const own = first ? [...units.slice(0, done - 1), first] : units.slice(0, done);
-  const postponed = rest ? [rest, ...units.slice(done)] : units.slice(done);
-  if (first) plan.divided.push(first.message);
-  plan.units.push(...own);
-  plan.works.push({ queue, units: own });
-  plan.postponed.push({ queue, units: postponed });
+  const [first, rest] = split ?? [];
+  const own = first ? [...fragments.slice(0, done - 1), first] : fragments.slice(0, done);
+  const postponed = rest ? [rest, ...fragments.slice(done)] : fragments.slice(done);
+  if (first) plan.split.push(first.message);
+  plan.fragments.push(...own);
+  plan.deviceBatches.push({ queue, fragments: own });
+  plan.postponed.push({ queue, fragments: postponed });
 }
 
 /** The device with its next due time, where that may be another one than before. */
 function noteDue(
-  before: DeviceContext,
-  { context, arrivedTs, hasTick: isTick }: AppliedUnits,
+  before: DeviceState,
+  { deviceState, arrivedTs, hasTick: isTick }: AppliedFragments,
   plan: Plan,
   { budget, limits }: PlanDeviceDeps,
-): DeviceContext {
-  const isSame = context.runtime === before.runtime && context.current === before.current;
-  if (isSame && !isTick) return context;
-  const due = planDue(context, { arrivedTs, isTick }, limits);
+): DeviceState {
+  const isSame = deviceState.runtime === before.runtime && deviceState.current === before.current;
+  if (isSame && !isTick) return deviceState;
+  const due = planDue(deviceState, { arrivedTs, isTick }, limits);
   budget.spent += due.cost + (isTick ? 1 : 0);
   if (due.row) plan.due.push(due.row);
-  return due.context;
+  return due.deviceState;
 }
 
 /**
  * Whether a device's row stays. Other members are kept elsewhere: what its senses' newest is in the history, and
  * in a table of their clocks; how many rejections it had. Asked of each device of each batch.
  */
-function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
+function keepsRow(before: DeviceState, after: DeviceState): boolean {
   return (
     after === before ||
     (after.runtime === before.runtime &&
@@ -302,7 +307,7 @@ function keepsRow(before: DeviceContext, after: DeviceContext): boolean {
 }
 
 /** Whether a device's row has nothing new to keep, but perhaps its evidence. */
-function standsAs(before: DeviceContext, after: DeviceContext): boolean {
+function standsAs(before: DeviceState, after: DeviceState): boolean {
   return (
     after.place === before.place &&
     after.placeTs === before.placeTs &&
@@ -318,7 +323,7 @@ const mostParts = 8;
  * Parts of a batch that failed, to be stored one after the other; by account, then halves by device, by
  * message, and by item. Null when a single item is left: that is the one the database refuses.
  */
-export function split(batch: Work[]): Work[][] | null {
+export function bisect(batch: DeviceBatch[]): DeviceBatch[][] | null {
   const [only] = batch;
   if (!only) return null;
   const accounts = [...Map.groupBy(batch, ({ queue }) => queue.accountId).values()];
@@ -328,15 +333,15 @@ export function split(batch: Work[]): Work[][] | null {
     return Array.from({ length: count }, (_, n) => accounts.slice(n * size, (n + 1) * size).flat());
   }
   if (batch.length > 1) return halves(batch);
-  const { queue, units } = only;
-  const [unit] = units;
-  if (units.length > 1) {
-    const [first, second] = halves(units);
-    return [[{ queue, units: first }], [{ queue, units: second }]];
+  const { queue, fragments } = only;
+  const [fragment] = fragments;
+  if (fragments.length > 1) {
+    const [first, second] = halves(fragments);
+    return [[{ queue, fragments: first }], [{ queue, fragments: second }]];
   }
-  if (!unit || unit.size < 2) return null;
-  const [first, second] = halveUnit(unit);
-  return [[{ queue, units: [first] }], [{ queue, units: [second] }]];
+  if (!fragment || fragment.size < 2) return null;
+  const [first, second] = halveFragment(fragment);
+  return [[{ queue, fragments: [first] }], [{ queue, fragments: [second] }]];
 }
 
 function halves<T>(list: T[]): [T[], T[]] {
@@ -347,26 +352,29 @@ function cut<T>(list: T[], count: number): [T[], T[]] {
   return [list.slice(0, count), list.slice(count)];
 }
 
-function halveUnit(unit: Unit): [Unit, Unit] {
-  unit.message.open += 1;
-  return divideUnit(unit, Math.ceil(unit.size / 2));
+function halveFragment(fragment: Fragment): [Fragment, Fragment] {
+  fragment.message.open += 1;
+  return splitFragment(fragment, Math.ceil(fragment.size / 2));
 }
 
-/** The first `count` items of a message, and the rest, as units; what was wrong with it is the first one's. */
-export function divideUnit({ message, content, rejections }: Unit, count: number): [Unit, Unit] {
+/** The first `count` items of a message, and the rest, as fragments; what was wrong with it is the first one's. */
+export function splitFragment(
+  { message, content, rejections }: Fragment,
+  count: number,
+): [Fragment, Fragment] {
   switch (content.kind) {
     case 'measurements': {
       const [first, second] = cut(content.items, count);
       return [
-        newUnit(message, { ...content, items: first }, rejections),
-        newUnit(message, { ...content, items: second }, []),
+        newFragment(message, { ...content, items: first }, rejections),
+        newFragment(message, { ...content, items: second }, []),
       ];
     }
     case 'events': {
       const [first, second] = cut(content.items, count);
       return [
-        newUnit(message, { ...content, items: first }, rejections),
-        newUnit(message, { ...content, items: second }, []),
+        newFragment(message, { ...content, items: first }, rejections),
+        newFragment(message, { ...content, items: second }, []),
       ];
     }
     case 'state':
@@ -381,7 +389,7 @@ export function divideUnit({ message, content, rejections }: Unit, count: number
 }
 
 /** What is left of a single item that the database would not take: a rejection. */
-export function toRejection({ message, content, rejections }: Unit, code: string): Unit {
+export function toRejection({ message, content, rejections }: Fragment, code: string): Fragment {
   const index = 'items' in content ? content.items[0]?.index : null;
   const reason = `The database rejected this item (${code}); only this entry keeps it.`;
   const path = index === null || index === undefined ? '' : `/${index}`;

@@ -6,15 +6,16 @@ import type {
   UplinkContent,
 } from '../contract/uplink.ts';
 import { DomainError } from '../errors.ts';
-import { type AccountTurns, createAccountTurns } from './fair-queue.ts';
+import { type AccountQueue, createAccountQueue } from './fair-queue.ts';
 import {
   costOf,
-  type DeviceContext,
+  type DeviceState,
   type DeviceCost,
   turnsPerBatch,
-  type Unit,
+  type Fragment,
   unreadCost,
 } from './rules/model.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** What a batch costs, about (`Budget`). */
 const defaultCost = 5_000;
@@ -24,9 +25,9 @@ export class DeviceQueues {
   /** Messages that wait. */
   waiting = 0;
   /** The devices with messages that no batch holds. */
-  readonly turns: AccountTurns<DeviceQueue>;
+  readonly readyDevices: AccountQueue<DeviceQueue>;
   /** Those of them to which only time comes: messages do not wait for what they take. */
-  readonly tickTurns: AccountTurns<DeviceQueue>;
+  readonly readyTicks: AccountQueue<DeviceQueue>;
   /** The least recently used one first. */
   readonly #queues = new Map<number, DeviceQueue>();
   readonly #maxIdle: number;
@@ -40,8 +41,8 @@ export class DeviceQueues {
     this.#maxIdle = maxIdle;
     const quantum = Math.max(1, batchCost / turnsPerBatch);
     const maxDebt = 4 * batchCost;
-    this.turns = createAccountTurns({ quantum, maxDebt });
-    this.tickTurns = createAccountTurns({ quantum, maxDebt });
+    this.readyDevices = createAccountQueue({ quantum, maxDebt });
+    this.readyTicks = createAccountQueue({ quantum, maxDebt });
   }
 
   queueOf(device: DeviceIdentity): DeviceQueue {
@@ -56,24 +57,24 @@ export class DeviceQueues {
   }
 
   /** Where the device waits for its account's turn. */
-  turnsOf(queue: DeviceQueue): AccountTurns<DeviceQueue> {
-    return queue.hasOnlyTicks ? this.tickTurns : this.turns;
+  readyOf(queue: DeviceQueue): AccountQueue<DeviceQueue> {
+    return queue.hasOnlyTicks ? this.readyTicks : this.readyDevices;
   }
 
-  add(queue: DeviceQueue, unit: Unit): void {
-    const isTick = unit.content.kind === 'tick';
+  add(queue: DeviceQueue, fragment: Fragment): void {
+    const isTick = fragment.content.kind === 'tick';
     if (queue.waiting.length === 0) {
       queue.hasOnlyTicks = isTick;
       // An empty array that is pushed to makes room for seventeen: nearly all of these hold one.
-      queue.waiting = [unit];
+      queue.waiting = [fragment];
     } else {
       if (queue.hasOnlyTicks && !isTick) {
         this.#markUnready(queue);
         queue.hasOnlyTicks = false;
       }
-      queue.waiting.push(unit);
+      queue.waiting.push(fragment);
     }
-    queue.parsingCost += unit.message.uplink.parsingCost ?? 0;
+    queue.parsingCost += fragment.message.uplink.parsingCost ?? 0;
     this.waiting += 1;
     this.#markReady(queue);
   }
@@ -82,27 +83,27 @@ export class DeviceQueues {
    * Charges accounts what their part of a batch really cost, beyond what they were (`Plan`): in the turns of messages,
    * and those of ticks where it was taken from these.
    */
-  charge(works: Work[], charges: ReadonlyMap<number, number>): void {
-    const areOfTicks = works[0]?.queue.isTicking === true;
-    for (const { queue } of works) queue.charged = 0;
+  charge(deviceBatches: DeviceBatch[], charges: ReadonlyMap<number, number>): void {
+    const areOfTicks = deviceBatches[0]?.queue.isTicking === true;
+    for (const { queue } of deviceBatches) queue.charged = 0;
     for (const [accountId, cost] of charges) {
-      this.turns.charge(accountId, cost);
-      if (areOfTicks) this.tickTurns.charge(accountId, cost);
+      this.readyDevices.charge(accountId, cost);
+      if (areOfTicks) this.readyTicks.charge(accountId, cost);
     }
   }
 
   /** Takes back what a batch had no room for: it is the next of its queues, which that batch still holds. */
-  putBack(postponed: Work[]): void {
-    for (const { queue, units } of postponed) {
-      queue.waiting = [...units, ...queue.waiting];
+  requeue(postponed: DeviceBatch[]): void {
+    for (const { queue, fragments } of postponed) {
+      queue.waiting = [...fragments, ...queue.waiting];
       queue.hasOnlyTicks = areTicks(queue.waiting);
-      this.waiting += units.length;
+      this.waiting += fragments.length;
     }
   }
 
   /** No batch holds these queues any more: what waits in them may be taken. */
-  release(works: Work[]): void {
-    for (const { queue } of works) {
+  release(deviceBatches: DeviceBatch[]): void {
+    for (const { queue } of deviceBatches) {
       queue.busy = false;
       this.#markReady(queue);
     }
@@ -113,7 +114,7 @@ export class DeviceQueues {
     const queue = this.#queues.get(deviceId);
     const withdrawn = queue?.waiting.filter(isWithdrawn) ?? [];
     if (!queue || withdrawn.length === 0) return;
-    queue.waiting = queue.waiting.filter((unit) => !isWithdrawn(unit));
+    queue.waiting = queue.waiting.filter((fragment) => !isWithdrawn(fragment));
     this.waiting -= withdrawn.length;
     if (queue.waiting.length === 0) this.#markUnready(queue);
     // Last: whoever is told may add messages.
@@ -121,8 +122,8 @@ export class DeviceQueues {
   }
 
   /** What waits behind messages that failed fails too: its devices send all of it again, in order. */
-  failBehind(works: Work[], error: unknown): void {
-    for (const { queue } of works) {
+  failBehind(deviceBatches: DeviceBatch[], error: unknown): void {
+    for (const { queue } of deviceBatches) {
       const { waiting } = queue;
       queue.waiting = [];
       this.waiting -= waiting.length;
@@ -137,12 +138,12 @@ export class DeviceQueues {
       for (const { message } of waiting) message.fail(error);
   }
 
-  /** Makes the next batch read the device's context again; without a device, those of all. */
+  /** Makes the next batch read the device's state again; without a device, those of all. */
   forget(deviceId?: number): void {
-    if (deviceId === undefined) for (const queue of this.#queues.values()) queue.context = null;
+    if (deviceId === undefined) for (const queue of this.#queues.values()) queue.deviceState = null;
     else {
       const queue = this.#queues.get(deviceId);
-      if (queue) queue.context = null;
+      if (queue) queue.deviceState = null;
     }
   }
 
@@ -164,20 +165,20 @@ export class DeviceQueues {
   #markReady(queue: DeviceQueue): void {
     if (queue.ready || queue.busy || queue.waiting.length === 0) return;
     queue.ready = true;
-    this.turnsOf(queue).add(queue);
+    this.readyOf(queue).add(queue);
   }
 
   #markUnready(queue: DeviceQueue): void {
     if (!queue.ready) return;
     queue.ready = false;
-    this.turnsOf(queue).remove(queue);
+    this.readyOf(queue).remove(queue);
   }
 }
 
 type Sent = Item<SentMeasurement>;
 type Read = Pick<Uplink, 'content' | 'arrivedTs'>;
-/** What `stamp` keeps of a device: the last time that a value of each sense was given. */
-export type Stamping = Pick<DeviceQueue, 'lastArrival'>;
+/** What `assignTimestamps` keeps of a device: the last time that a value of each sense was given. */
+export type GivenTimestamps = Pick<DeviceQueue, 'lastArrival'>;
 
 /** Characters; no name of a sense is longer. */
 const longestName = 256;
@@ -186,9 +187,12 @@ const longestName = 256;
  * A message as it is queued: its measurements in the order of their times, those of one time as they were
  * sent. Those without a time have that of their arrival.
  */
-export function stamp({ content, arrivedTs }: Read, queue: Stamping): UplinkContent {
+export function assignTimestamps(
+  { content, arrivedTs }: Read,
+  queue: GivenTimestamps,
+): UplinkContent {
   if (content.kind !== 'measurements') return content;
-  const items = stampArrivals(content.items, arrivedTs, queue);
+  const items = assignArrivals(content.items, arrivedTs, queue);
   const inOrder = isInOrder(items)
     ? items
     : items.toSorted((one, other) => tsOf(one) - tsOf(other));
@@ -202,7 +206,7 @@ const longestLeadMs = 60_000;
  * Two values of one sense in the same millisecond would be taken for one delivered twice, so the later one is
  * moved on by a millisecond. What was given by a clock that has been set back since moves nothing on.
  */
-function stampArrivals(items: Sent[], arrivedTs: number, queue: Stamping): Sent[] {
+function assignArrivals(items: Sent[], arrivedTs: WallMs, queue: GivenTimestamps): Sent[] {
   if (items.every(({ value }) => value.ts !== undefined)) return items;
   queue.lastArrival ??= new Map();
   const last = queue.lastArrival;
@@ -238,7 +242,7 @@ export type DeviceQueue = {
   /** Its neighbours in its account's queue. */
   previous: DeviceQueue | null;
   next: DeviceQueue | null;
-  waiting: Unit[];
+  waiting: Fragment[];
   /** Nothing but time comes to the device: it waits for the turns of ticks. */
   hasOnlyTicks: boolean;
   /** A batch holds it; whether that was taken from the turns of ticks. */
@@ -253,13 +257,13 @@ export type DeviceQueue = {
   /** What the account was charged for those in the batch that holds it, by estimate. */
   charged: number;
   /** As of the last commit, or the one under way; null when it must be read (again). */
-  context: DeviceContext | null;
+  deviceState: DeviceState | null;
   /** Last `ts` given to a measurement that came without one, by sense: two of them are two. */
   lastArrival: Map<string, number> | null;
 };
 
 /** A device's part of a batch. */
-export type Work = { queue: DeviceQueue; units: Unit[] };
+export type DeviceBatch = { queue: DeviceQueue; fragments: Fragment[] };
 
 /** Of a device that nothing is known of. */
 export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
@@ -276,71 +280,76 @@ export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
     cost: unreadCost,
     parsingCost: 0,
     charged: 0,
-    context: null,
+    deviceState: null,
     lastArrival: null,
   };
 }
 
 /** Whether its message will be sent again, or belongs to nobody any more. */
-export function isWithdrawn({ message }: Unit): boolean {
+export function isWithdrawn({ message }: Fragment): boolean {
   return message.delivery.isWithdrawn;
 }
 
 /** Those that are still to be stored. The others' connection is closed: they fail, as `unavailable`. */
-export function dropWithdrawn(units: Unit[]): Unit[] {
-  if (!units.some(isWithdrawn)) return units;
-  failWithdrawn(units.filter(isWithdrawn));
-  return units.filter((unit) => !isWithdrawn(unit));
+export function dropWithdrawn(fragments: Fragment[]): Fragment[] {
+  if (!fragments.some(isWithdrawn)) return fragments;
+  failWithdrawn(fragments.filter(isWithdrawn));
+  return fragments.filter((fragment) => !isWithdrawn(fragment));
 }
 
-export function failWithdrawn(units: Unit[]): void {
+export function failWithdrawn(fragments: Fragment[]): void {
   const error = new DomainError('unavailable', 'The connection closed before this was stored.');
-  for (const { message } of units) message.fail(error);
+  for (const { message } of fragments) message.fail(error);
 }
 
 /** Whether time is all that these messages bring. */
-export function areTicks(units: readonly Unit[]): boolean {
-  return units.every(({ content }) => content.kind === 'tick');
+export function areTicks(fragments: readonly Fragment[]): boolean {
+  return fragments.every(({ content }) => content.kind === 'tick');
 }
 
 /** When the last of these messages arrived that is a tick; null: none is. */
-export function tickedTs(units: readonly Unit[]): number | null {
-  const last = units.findLast(({ content }) => content.kind === 'tick');
+export function tickedTs(fragments: readonly Fragment[]): number | null {
+  const last = fragments.findLast(({ content }) => content.kind === 'tick');
   return last?.message.uplink.arrivedTs ?? null;
 }
 
 /**
  * The next batch: what is next by the accounts' turns, up to about `maxCost` (`Budget`, by estimate), which
  * accounts are charged. A device whose account has spent its turn keeps the rest of its messages, and goes
- * on with them in the same batch where the turn comes round to it again. `turns`: those of messages, or of ticks.
+ * on with them in the same batch where the turn comes round to it again. `from`: those of messages, or of ticks.
  */
 export function takeBatch(
   queues: DeviceQueues,
   maxCost: number,
-  turns: AccountTurns<DeviceQueue> = queues.turns,
-): Work[] {
-  const batch: Work[] = [];
-  let again: Map<DeviceQueue, Work> | null = null;
+  from: AccountQueue<DeviceQueue> = queues.readyDevices,
+): DeviceBatch[] {
+  const batch: DeviceBatch[] = [];
+  let again: Map<DeviceQueue, DeviceBatch> | null = null;
   let cost = 0;
   while (cost < maxCost) {
-    const queue = turns.next();
+    const queue = from.next();
     if (!queue) break;
     const begun = queue.busy ? again?.get(queue) : undefined;
-    const work = begun ?? { queue, units: [] };
-    const taken = takeUnits(work, Math.min(maxCost - cost, turns.room()), !begun, queues);
+    const deviceBatch = begun ?? { queue, fragments: [] };
+    const taken = takeFragments(
+      deviceBatch,
+      Math.min(maxCost - cost, from.remaining()),
+      !begun,
+      queues,
+    );
     // Turns of ticks are beside those of messages; what they take is the account's all the same.
-    queue.isTicking = turns !== queues.turns;
-    if (queue.isTicking) turns.charge(queue.accountId, taken);
+    queue.isTicking = from !== queues.readyDevices;
+    if (queue.isTicking) from.charge(queue.accountId, taken);
     cost += taken;
-    if (!begun) batch.push(work);
+    if (!begun) batch.push(deviceBatch);
     queue.busy = true;
     queue.ready = queue.waiting.length > 0;
     if (!queue.ready) continue;
-    (again ??= new Map()).set(queue, work);
-    turns.add(queue);
+    (again ??= new Map()).set(queue, deviceBatch);
+    from.add(queue);
   }
   for (const queue of again?.keys() ?? []) {
-    if (queue.ready) turns.remove(queue);
+    if (queue.ready) from.remove(queue);
     queue.ready = false;
   }
   return batch;
@@ -350,27 +359,32 @@ export function takeBatch(
  * Takes the first of a device's messages, at least one and of about the cost `room`, into its part of the batch; gives
  * their cost.
  */
-function takeUnits(work: Work, room: number, isFirst: boolean, queues: DeviceQueues): number {
-  const { queue } = work;
-  if (isFirst) queue.cost = costOf(queue.context);
+function takeFragments(
+  deviceBatch: DeviceBatch,
+  remaining: number,
+  isFirst: boolean,
+  queues: DeviceQueues,
+): number {
+  const { queue } = deviceBatch;
+  if (isFirst) queue.cost = costOf(queue.deviceState);
   const { perItem } = queue.cost;
   const once = isFirst ? queue.cost.once : 0;
   const { waiting } = queue;
-  const most = (room - once) / perItem;
+  const most = (remaining - once) / perItem;
   let items = 0;
   let count = 0;
   while (count < waiting.length && (count === 0 || items < most))
-    items += (waiting[count++] as Unit).size;
-  const units = count < waiting.length ? waiting.splice(0, count) : waiting;
-  if (units === waiting) queue.waiting = [];
-  queues.waiting -= units.length;
-  if (isFirst) work.units = units;
-  else for (const unit of units) work.units.push(unit);
+    items += (waiting[count++] as Fragment).size;
+  const fragments = count < waiting.length ? waiting.splice(0, count) : waiting;
+  if (fragments === waiting) queue.waiting = [];
+  queues.waiting -= fragments.length;
+  if (isFirst) deviceBatch.fragments = fragments;
+  else for (const fragment of fragments) deviceBatch.fragments.push(fragment);
   const estimate = items * perItem + once;
   queue.charged = isFirst ? estimate : queue.charged + estimate;
   // What reading takes is no part of a plan's cost, nor is parsing: that much stays charged.
-  if (isFirst && !queue.context) queue.charged -= once;
-  queues.turns.charge(queue.accountId, estimate + queue.parsingCost);
+  if (isFirst && !queue.deviceState) queue.charged -= once;
+  queues.readyDevices.charge(queue.accountId, estimate + queue.parsingCost);
   queue.parsingCost = 0;
   return estimate;
 }

@@ -5,73 +5,75 @@ import { DomainError } from '../errors.ts';
 import { backoffMs, pause } from '../lib/wait.ts';
 import type { Batch } from './batcher.ts';
 import { commitBatch, type CommitDeps } from './commit.ts';
-import { type Plan, split, toRejection } from './plan.ts';
-import { type DeviceQueue, dropWithdrawn, type Work } from './queues.ts';
-import { MillisecondFull, rejectBeyondMillisecond, StaleContext } from './write.ts';
+import { type Plan, bisect, toRejection } from './plan.ts';
+import { type DeviceQueue, dropWithdrawn, type DeviceBatch } from './queues.ts';
+import { MillisecondFull, rejectBeyondMillisecond, StaleDeviceState } from './write.ts';
+import type { MonotonicClock, MonotonicMs } from '../lib/clock-readings.ts';
 
 /**
  * Stores a batch by as many transactions as it takes (`commitBatch`): one, where nothing is wrong. When this
- * resolves every unit is stored, was given back to its queue, or its message has failed. Only the first
+ * resolves every fragment is stored, was given back to its queue, or its message has failed. Only the first
  * transaction is behind the batch ahead: the next ones wait for it, so that each device's messages keep their
  * order. Never rejects.
  */
 export async function storeBatch(batch: Batch, deps: StoreDeps): Promise<void> {
   try {
-    const { works, givenUp } = batch;
-    await storeAll(works, { batch, givenUp, attempts: { failures: 0, sinceMs: 0 }, deps });
+    const { deviceBatches, givenUp } = batch;
+    await storeAll(deviceBatches, { batch, givenUp, attempts: { failures: 0, sinceMs: 0 }, deps });
   } catch (error) {
     deps.log.error(
       { event: 'batch.failed', err: error },
       'A batch could not be stored; its senders will send it again.',
     );
-    failAll(batch.works, error);
+    failAll(batch.deviceBatches, error);
   }
 }
 
 /** A part of a batch, with what its transactions have no room for. */
-async function storePart(part: Work[], storing: Storing): Promise<void> {
-  let works = part;
-  while (works.length > 0) works = await storeAll(works, { ...storing, batch: null });
+async function storePart(part: DeviceBatch[], storing: Storing): Promise<void> {
+  let deviceBatches = part;
+  while (deviceBatches.length > 0)
+    deviceBatches = await storeAll(deviceBatches, { ...storing, batch: null });
 }
 
 /** Tries until all of it is stored or has failed; of a part gives what its transaction had no room for. */
-async function storeAll(given: Work[], storing: Storing): Promise<Work[]> {
+async function storeAll(given: DeviceBatch[], storing: Storing): Promise<DeviceBatch[]> {
   const { batch, givenUp, attempts, deps } = storing;
-  let works = given;
-  let rest: Work[] = [];
+  let deviceBatches = given;
+  let rest: DeviceBatch[] = [];
   for (let isFirst = true; ; isFirst = false) {
-    works = withoutGivenUp(withoutWithdrawn(works), storing);
-    if (works.length === 0) return rest;
+    deviceBatches = withoutGivenUp(withoutWithdrawn(deviceBatches), storing);
+    if (deviceBatches.length === 0) return rest;
     // Of this attempt: others may meet a redelivery meanwhile.
-    const areNew = deps.nowMs() >= deps.redeliveries.untilMs;
+    const areNew = deps.monotonicClock() >= deps.redeliveries.untilMs;
     const onCommitSent = (plan: Plan, committing: Committing) => {
       if (plan.postponed.length > 0) {
-        works = plan.works;
-        for (const message of plan.divided) message.open += 1;
-        if (batch) batch.putBack(plan.postponed, plan.divided.length);
+        deviceBatches = plan.deviceBatches;
+        for (const message of plan.split) message.open += 1;
+        if (batch) batch.requeue(plan.postponed, plan.split.length);
         else rest = [...plan.postponed, ...rest];
       }
       if (isFirst) batch?.onCommitSent(committing);
     };
     const behind = isFirst ? batch?.behind?.committing : null;
     try {
-      await commitBatch(works, { areNew, behind, onCommitSent }, deps);
+      await commitBatch(deviceBatches, { areNew, behind, onCommitSent }, deps);
       attempts.failures = 0;
       deps.failing.lastMs = -Infinity;
-      deps.progress.lastMs = deps.nowMs();
+      deps.progress.lastMs = deps.monotonicClock();
       return rest;
     } catch (error) {
       await batch?.behind?.done;
       for (const queue of batch?.behind?.givenUp ?? []) givenUp.add(queue);
       // What was planned on top of a commit that failed was not read at all.
-      if (isFirst && !(await isCommitted(batch?.behind))) forgetContexts(works);
-      const { parts, next } = await recover(works, error, areNew, storing);
+      if (isFirst && !(await isCommitted(batch?.behind))) forgetDeviceStates(deviceBatches);
+      const { parts, next } = await planRetry(deviceBatches, error, areNew, storing);
       for (const part of parts) {
         await storePart(part, storing);
         // Halves of one device's messages are one queue.
-        if (works.length > 1) batch?.partDone(part);
+        if (deviceBatches.length > 1) batch?.partDone(part);
       }
-      works = next;
+      deviceBatches = next;
     }
   }
 }
@@ -86,82 +88,86 @@ async function isCommitted(behind: Batch | null | undefined): Promise<boolean> {
 }
 
 /** A message whose connection is closed will be sent again: what no transaction holds is dropped. */
-function withoutWithdrawn(works: Work[]): Work[] {
-  const isAny = works.some(({ units }) =>
-    units.some(({ message }) => message.delivery.isWithdrawn),
+function withoutWithdrawn(deviceBatches: DeviceBatch[]): DeviceBatch[] {
+  const isAny = deviceBatches.some(({ fragments }) =>
+    fragments.some(({ message }) => message.delivery.isWithdrawn),
   );
-  if (!isAny) return works;
-  return works.flatMap(({ queue, units }) => {
-    const left = dropWithdrawn(units);
-    return left.length > 0 ? [{ queue, units: left }] : [];
+  if (!isAny) return deviceBatches;
+  return deviceBatches.flatMap(({ queue, fragments }) => {
+    const left = dropWithdrawn(fragments);
+    return left.length > 0 ? [{ queue, fragments: left }] : [];
   });
 }
 
 /** What follows of devices of which something was given up fails too, so that all comes again in order. */
-function withoutGivenUp(works: Work[], { givenUp, deps }: Storing): Work[] {
-  if (givenUp.size === 0) return works;
-  const error = new DomainError(
-    'unavailable',
-    'An earlier message of this device could not be stored.',
-  );
-  const gone = works.filter(({ queue }) => givenUp.has(queue));
+function withoutGivenUp(deviceBatches: DeviceBatch[], { givenUp, deps }: Storing): DeviceBatch[] {
+  if (givenUp.size === 0) return deviceBatches;
+  const error = new DomainError('unavailable', 'An earlier message of this device could not be stored.');
+  const gone = deviceBatches.filter(({ queue }) => givenUp.has(queue));
   failAll(gone, error);
   deps.queues.failBehind(gone, error);
-  return works.filter(({ queue }) => !givenUp.has(queue));
+  return deviceBatches.filter(({ queue }) => !givenUp.has(queue));
 }
 
 /** The bounds are reached, or the service stops: nothing is acknowledged, and devices send it again. */
-export function giveUp(works: Work[], cause: unknown, { givenUp, deps }: Storing): void {
+export function giveUp(
+  deviceBatches: DeviceBatch[],
+  cause: unknown,
+  { givenUp, deps }: Storing,
+): void {
   const { log, stopping, queues } = deps;
-  forgetContexts(works);
+  forgetDeviceStates(deviceBatches);
   const message = stopping.aborted
     ? 'The service is stopping and could not store this.'
     : 'This could not be stored for too long.';
   if (!stopping.aborted) {
     log.error(
-      { event: 'batch.given-up', err: cause, devices: works.length },
+      { event: 'batch.given-up', err: cause, devices: deviceBatches.length },
       'A batch failed too often; nothing in it is acknowledged, and its senders will send it again.',
     );
   }
   const error = new DomainError('unavailable', message, { cause });
-  for (const { queue } of works) givenUp.add(queue);
-  failAll(works, error);
-  queues.failBehind(works, error);
+  for (const { queue } of deviceBatches) givenUp.add(queue);
+  failAll(deviceBatches, error);
+  queues.failBehind(deviceBatches, error);
 }
 
 /** None of these messages is acknowledged. */
-export function failAll(works: Work[], error: unknown): void {
-  for (const { units } of works) for (const { message } of units) message.fail(error);
+export function failAll(deviceBatches: DeviceBatch[], error: unknown): void {
+  for (const { fragments } of deviceBatches)
+    for (const { message } of fragments) message.fail(error);
 }
 
 /**
- * The devices for which a transaction was given up, as far as that can be told; their contexts are forgotten.
+ * The devices for which a transaction was given up, as far as that can be told; their states are forgotten.
  * The other queues' are taken to be as they were read, in a transaction that is committed.
  */
-export async function findBlamed(
-  error: MillisecondFull | StaleContext,
-  work: Work[],
+export async function findDevicesAtFault(
+  error: MillisecondFull | StaleDeviceState,
+  deviceBatch: DeviceBatch[],
   db: Sql,
 ): Promise<ReadonlySet<number>> {
   if (error instanceof MillisecondFull) return new Set(error.rows.map(({ deviceId }) => deviceId));
-  const queues = work.map(({ queue }) => queue).filter(({ context }) => context !== null);
+  const queues = deviceBatch
+    .map(({ queue }) => queue)
+    .filter(({ deviceState }) => deviceState !== null);
   const changed = await listChanged(db, queues);
-  for (const queue of queues) if (changed.has(queue.device.deviceId)) queue.context = null;
+  for (const queue of queues) if (changed.has(queue.device.deviceId)) queue.deviceState = null;
   for (const deviceId of error.forgotten) changed.add(deviceId);
   return changed;
 }
 
 /** A batch in two: the messages of accounts that have one of these devices, and those of all others. */
 export function setApart(
-  batch: Work[],
-  blamed: ReadonlySet<number>,
-): { ofBlamed: Work[]; ofOthers: Work[] } {
-  const isBlamed = ({ queue }: Work) => blamed.has(queue.device.deviceId);
-  const accounts = new Set(batch.filter(isBlamed).map(({ queue }) => queue.accountId));
-  const { ofBlamed = [], ofOthers = [] } = Object.groupBy(batch, ({ queue }) =>
-    accounts.has(queue.accountId) ? 'ofBlamed' : 'ofOthers',
+  batch: DeviceBatch[],
+  atFault: ReadonlySet<number>,
+): { ofThoseAtFault: DeviceBatch[]; ofOthers: DeviceBatch[] } {
+  const isAtFault = ({ queue }: DeviceBatch) => atFault.has(queue.device.deviceId);
+  const accounts = new Set(batch.filter(isAtFault).map(({ queue }) => queue.accountId));
+  const { ofThoseAtFault = [], ofOthers = [] } = Object.groupBy(batch, ({ queue }) =>
+    accounts.has(queue.accountId) ? 'ofThoseAtFault' : 'ofOthers',
   );
-  return { ofBlamed, ofOthers };
+  return { ofThoseAtFault, ofOthers };
 }
 
 /** Those that do not stand any more at the version that is remembered of them. */
@@ -175,19 +181,19 @@ async function listChanged(db: Sql, queues: DeviceQueue[]): Promise<Set<number>>
        where s.device_id is null`,
     values: [
       plainArray(queues.map(({ device }) => device.deviceId)),
-      plainArray(queues.map(({ context }) => context?.version ?? null)),
+      plainArray(queues.map(({ deviceState }) => deviceState?.version ?? null)),
     ],
   });
   return new Set(rows.map(({ device_id }) => device_id));
 }
 
 /** What is known of these devices may not be so any more: it is read again. */
-export function forgetContexts(works: Work[]): void {
-  for (const { queue } of works) queue.context = null;
+export function forgetDeviceStates(deviceBatches: DeviceBatch[]): void {
+  for (const { queue } of deviceBatches) queue.deviceState = null;
 }
 
 /** What is tried after a transaction that failed: `parts` first, each by itself, then `next` again. */
-export type Recovery = { parts: Work[][]; next: Work[] };
+export type RetryPlan = { parts: DeviceBatch[][]; next: DeviceBatch[] };
 
 /**
  * What is to be tried next of messages that a transaction could not store; what is in neither has failed. A
@@ -195,63 +201,72 @@ export type Recovery = { parts: Work[][]; next: Work[] };
  * is away all are kept, within the bounds of `retry`. While one item is to blame they are split, by account
  * first, until that item is alone. Resolves when it may be tried.
  */
-export async function recover(
-  works: Work[],
+export async function planRetry(
+  deviceBatches: DeviceBatch[],
   error: unknown,
   areNew: boolean,
   storing: Storing,
-): Promise<Recovery> {
+): Promise<RetryPlan> {
   const { attempts, deps } = storing;
-  const isVoid = error instanceof StaleContext || error instanceof MillisecondFull;
+  const isVoid = error instanceof StaleDeviceState || error instanceof MillisecondFull;
   const isRedelivery = areNew && kindOf(error) === 'unique';
   const isAgainRight = isVoid || isRedelivery || isTransient(error);
   if (isTransient(error)) {
-    deps.failing.lastMs = deps.nowMs();
+    deps.failing.lastMs = deps.monotonicClock();
     // What the database said is behind the words that others are told.
     deps.failing.state = stateOf(error instanceof DomainError ? error.cause : error);
   }
-  if (isAgainRight && !mayFollow(attempts, deps)) return givenUp(works, error, storing);
-  if (isVoid) return storeOthersFirst(works, error, deps);
+  if (isAgainRight && !mayFollow(attempts, deps)) return givenUp(deviceBatches, error, storing);
+  if (isVoid) return storeOthersFirst(deviceBatches, error, deps);
   // Whether the transaction committed may be unknown: what is remembered must be read again.
-  forgetContexts(works);
+  forgetDeviceStates(deviceBatches);
   if (isRedelivery) {
-    noteRedelivery(deps.redeliveries, deps.nowMs());
-    return again(works);
+    noteRedelivery(deps.redeliveries, deps.monotonicClock());
+    return again(deviceBatches);
   }
-  if (isAgainRight) return waitAndRetry(works, error, storing);
-  const parts = split(works);
-  return parts ? { parts, next: [] } : again(isolate(works, error, deps));
+  if (isAgainRight) return waitAndRetry(deviceBatches, error, storing);
+  const parts = bisect(deviceBatches);
+  return parts ? { parts, next: [] } : again(isolate(deviceBatches, error, deps));
 }
 
-const again = (works: Work[]): Recovery => ({ parts: [], next: works });
+const again = (deviceBatches: DeviceBatch[]): RetryPlan => ({ parts: [], next: deviceBatches });
 
-function givenUp(works: Work[], error: unknown, storing: Storing): Recovery {
-  giveUp(works, error, storing);
+function givenUp(deviceBatches: DeviceBatch[], error: unknown, storing: Storing): RetryPlan {
+  giveUp(deviceBatches, error, storing);
   return again([]);
 }
 
-async function waitAndRetry(works: Work[], error: unknown, storing: Storing): Promise<Recovery> {
+async function waitAndRetry(
+  deviceBatches: DeviceBatch[],
+  error: unknown,
+  storing: Storing,
+): Promise<RetryPlan> {
   const { attempts, deps } = storing;
   deps.log.warn(
-    { event: 'batch.retried', err: error, attempt: attempts.failures, devices: works.length },
+    {
+      event: 'batch.retried',
+      err: error,
+      attempt: attempts.failures,
+      devices: deviceBatches.length,
+    },
     'A batch could not be stored and will be retried.',
   );
   await pauseBeforeNext(attempts, deps);
-  return deps.stopping.aborted ? givenUp(works, error, storing) : again(works);
+  return deps.stopping.aborted ? givenUp(deviceBatches, error, storing) : again(deviceBatches);
 }
 
 /** What is not of the accounts that are to blame is stored first, so that it does not wait for what is. */
 async function storeOthersFirst(
-  works: Work[],
-  error: MillisecondFull | StaleContext,
+  deviceBatches: DeviceBatch[],
+  error: MillisecondFull | StaleDeviceState,
   { db }: StoreDeps,
-): Promise<Recovery> {
-  const blamed = await findBlamed(error, works, db).catch(() => new Set<number>());
+): Promise<RetryPlan> {
+  const atFault = await findDevicesAtFault(error, deviceBatches, db).catch(() => new Set<number>());
   // Nobody can be named: they are read again, all of them.
-  if (blamed.size === 0) forgetContexts(works);
-  const { ofBlamed, ofOthers } = setApart(works, blamed);
-  const areBoth = ofBlamed.length > 0 && ofOthers.length > 0;
-  const next = ofBlamed.length > 0 ? ofBlamed : ofOthers;
+  if (atFault.size === 0) forgetDeviceStates(deviceBatches);
+  const { ofThoseAtFault, ofOthers } = setApart(deviceBatches, atFault);
+  const areBoth = ofThoseAtFault.length > 0 && ofOthers.length > 0;
+  const next = ofThoseAtFault.length > 0 ? ofThoseAtFault : ofOthers;
   return {
     parts: areBoth ? [ofOthers] : [],
     next: error instanceof MillisecondFull ? rejectBeyondMillisecond(next, error.rows) : next,
@@ -267,19 +282,21 @@ function isTransient(error: unknown): boolean {
 }
 
 /** The one item that the database will not take becomes a rejection, with the reason in the log. */
-function isolate([work]: Work[], error: unknown, { log }: StoreDeps): Work[] {
-  const unit = work?.units[0];
-  if (!work || !unit) return [];
+function isolate([deviceBatch]: DeviceBatch[], error: unknown, { log }: StoreDeps): DeviceBatch[] {
+  const fragment = deviceBatch?.fragments[0];
+  if (!deviceBatch || !fragment) return [];
   // Whoever brought the tick puts it off: it is no message of the device.
-  if (unit.content.kind === 'none' || unit.content.kind === 'tick') {
-    unit.message.fail(error);
+  if (fragment.content.kind === 'none' || fragment.content.kind === 'tick') {
+    fragment.message.fail(error);
     return [];
   }
   log.error(
-    { event: 'item.refused', err: error, device: work.queue.device.uuid },
+    { event: 'item.refused', err: error, device: deviceBatch.queue.device.uuid },
     'The database rejected an item, which was recorded as a rejection of its device.',
   );
-  return [{ queue: work.queue, units: [toRejection(unit, stateOf(error) || 'internal')] }];
+  return [
+    { queue: deviceBatch.queue, fragments: [toRejection(fragment, stateOf(error) || 'internal')] },
+  ];
 }
 
 /** How often, and for how long, the messages of a batch are tried again before they fail. */
@@ -299,7 +316,7 @@ export const retryBounds: RetryBounds = { attempts: 100, forMs: 30_000 };
 
 export type AttemptDeps = {
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   /** 0 to 1: spreads retries. */
   random: () => number;
   retry: RetryBounds;
@@ -313,31 +330,31 @@ const delays = { firstMs: 40, maxMs: 1_000 };
 export type Attempts = {
   /** Those in a row that stored nothing. */
   failures: number;
-  /** When the first of them failed, ms of `AttemptDeps.nowMs`. */
+  /** When the first of them failed, ms of `AttemptDeps.monotonicClock`. */
   sinceMs: number;
 };
 
 /** Another one stored nothing. Says whether there may be a next one. */
 export function mayFollow(
   attempts: Attempts,
-  { nowMs, retry }: Pick<AttemptDeps, 'nowMs' | 'retry'>,
+  { monotonicClock, retry }: Pick<AttemptDeps, 'monotonicClock' | 'retry'>,
 ): boolean {
-  if (attempts.failures === 0) attempts.sinceMs = nowMs();
+  if (attempts.failures === 0) attempts.sinceMs = monotonicClock();
   attempts.failures += 1;
-  return attempts.failures < retry.attempts && nowMs() - attempts.sinceMs < retry.forMs;
+  return attempts.failures < retry.attempts && monotonicClock() - attempts.sinceMs < retry.forMs;
 }
 
 /** Waits before the next one: longer each time, a second at most, and no longer than it may be tried. */
 export async function pauseBeforeNext(
   { failures, sinceMs }: Attempts,
-  { nowMs, random, retry, stopping }: AttemptDeps,
+  { monotonicClock, random, retry, stopping }: AttemptDeps,
 ): Promise<void> {
   const delayMs = backoffMs(failures, delays) * (0.5 + random() / 2);
-  await pause(Math.min(delayMs, sinceMs + retry.forMs - nowMs()), stopping);
+  await pause(Math.min(delayMs, sinceMs + retry.forMs - monotonicClock()), stopping);
 }
 
 /**
- * Until when batches may hold what is stored already, or another value in its millisecond; ms of `AttemptDeps.nowMs`.
+ * Until when batches may hold what is stored already, or another value in its millisecond; ms of `AttemptDeps.monotonicClock`.
  * Redeliveries are rare, and cluster: after reconnects, and where clocks stand still. So batches are written
  * as if there were none; after a unique violation, with ON CONFLICT for ten seconds.
  */
@@ -346,8 +363,8 @@ export type Redeliveries = { untilMs: number };
 const expectedForMs = 10_000;
 
 /** A batch held such a thing. */
-export function noteRedelivery(redeliveries: Redeliveries, nowMs: number): void {
-  redeliveries.untilMs = nowMs + expectedForMs;
+export function noteRedelivery(redeliveries: Redeliveries, monotonicMs: MonotonicMs): void {
+  redeliveries.untilMs = monotonicMs + expectedForMs;
 }
 
 export type StoreDeps = CommitDeps &

@@ -3,24 +3,27 @@ import { documentsOf, jsonSequence, plainArray, type Sql } from '../db/sql.ts';
 import type { LastSeen, Newest } from '../engine/last-seen.ts';
 import { encodeRuntime } from '../engine/runtime-codec.ts';
 import { evidenceWrite, type EvidenceWrite, mayHaveRows } from './rules/evaluate.ts';
-import { type ClockRow, type DeviceContext, Pages } from './rules/model.ts';
-import { ofDevice, type Remarked, type SenseClock } from './rules/sense-clock.ts';
+import { type ClockRow, type DeviceState, CowArray } from './rules/model.ts';
+import { ofDevice, type Remarked, type Watermark } from './rules/watermark.ts';
 
 /** A device as it stands after the transaction, and what of its evidence is written. */
-type Saved = { context: DeviceContext; write: EvidenceWrite };
+type Saved = { deviceState: DeviceState; write: EvidenceWrite };
 
-const toSaved = (context: DeviceContext): Saved => ({ context, write: evidenceWrite(context) });
+const toSaved = (deviceState: DeviceState): Saved => ({
+  deviceState,
+  write: evidenceWrite(deviceState),
+});
 
 /** Writes where devices stand now; says how many still stood at the version before. */
-export async function saveStates(tx: Sql, contexts: DeviceContext[]): Promise<number> {
-  const saved = contexts.map(toSaved);
+export async function saveStates(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
+  const saved = deviceStates.map(toSaved);
   const [stood] = await Promise.all([updateStates(tx, saved), saveLogs(tx, saved)]);
   return stood;
 }
 
 /** The same of devices that did not move: what their evaluation has collected is all there is to write. */
-export async function saveRuntimes(tx: Sql, contexts: DeviceContext[]): Promise<number> {
-  const saved = contexts.map(toSaved);
+export async function saveRuntimes(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
+  const saved = deviceStates.map(toSaved);
   const { whole = [], added = [] } = Object.groupBy(saved, ({ write }) => write.kind);
   const [first, second] = await Promise.all([
     whole.length > 0 ? updateRuntimes(tx, whole) : 0,
@@ -31,7 +34,7 @@ export async function saveRuntimes(tx: Sql, contexts: DeviceContext[]): Promise<
 }
 
 async function updateStates(tx: Sql, saved: Saved[]): Promise<number> {
-  const contexts = saved.map(({ context }) => context);
+  const deviceStates = saved.map(({ deviceState }) => deviceState);
   const { rowCount } = await tx.query({
     name: 'ingest-states',
     text: `
@@ -52,14 +55,14 @@ async function updateStates(tx: Sql, saved: Saved[]): Promise<number> {
                 reported_at, reported_pu_id, reported_st_id, answers_profiles, runtime, is_whole)
        where s.device_id = n.device_id and s.version = n.version`,
     values: [
-      ...placesOf(contexts),
-      plainArray(contexts.map((c) => c.place.puId)),
-      plainArray(contexts.map((c) => c.place.stId)),
-      plainArray(contexts.map((c) => c.placeTs)),
-      plainArray(contexts.map((c) => c.reported?.ts ?? null)),
-      plainArray(contexts.map((c) => c.reported?.puId ?? null)),
-      plainArray(contexts.map((c) => c.reported?.stId ?? null)),
-      plainArray(contexts.map((c) => c.answersProfiles)),
+      ...placesOf(deviceStates),
+      plainArray(deviceStates.map((c) => c.place.puId)),
+      plainArray(deviceStates.map((c) => c.place.stId)),
+      plainArray(deviceStates.map((c) => c.placeTs)),
+      plainArray(deviceStates.map((c) => c.reported?.ts ?? null)),
+      plainArray(deviceStates.map((c) => c.reported?.puId ?? null)),
+      plainArray(deviceStates.map((c) => c.reported?.stId ?? null)),
+      plainArray(deviceStates.map((c) => c.answersProfiles)),
       jsonSequence(saved.map(storedRuntime)),
       plainArray(saved.map(({ write }) => write.kind === 'whole')),
     ],
@@ -76,7 +79,7 @@ async function updateRuntimes(tx: Sql, saved: Saved[]): Promise<number> {
         from unnest($1::bigint[], $2::bigint[], ${documentsOf('$3')}) as n (device_id, version, runtime)
        where s.device_id = n.device_id and s.version = n.version`,
     values: [
-      ...placesOf(saved.map(({ context }) => context)),
+      ...placesOf(saved.map(({ deviceState }) => deviceState)),
       jsonSequence(saved.map(storedRuntime)),
     ],
   });
@@ -92,7 +95,7 @@ async function updateVersions(tx: Sql, saved: Saved[]): Promise<number> {
          set version = s.version + 1
         from unnest($1::bigint[], $2::bigint[]) as n (device_id, version)
        where s.device_id = n.device_id and s.version = n.version`,
-    values: placesOf(saved.map(({ context }) => context)),
+    values: placesOf(saved.map(({ deviceState }) => deviceState)),
   });
   return rowCount ?? 0;
 }
@@ -100,11 +103,11 @@ async function updateVersions(tx: Sql, saved: Saved[]): Promise<number> {
 /** What is added to evidence; where the whole is written, what was added before goes. */
 async function saveLogs(tx: Sql, saved: Saved[]): Promise<void> {
   const ended = saved.filter(
-    ({ context, write }) => write.kind === 'whole' && mayHaveRows(context),
+    ({ deviceState, write }) => write.kind === 'whole' && mayHaveRows(deviceState),
   );
-  const added = saved.flatMap(({ context, write }) =>
+  const added = saved.flatMap(({ deviceState, write }) =>
     write.kind === 'added' && write.text !== null
-      ? [{ context, base: write.base, text: write.text }]
+      ? [{ deviceState, base: write.base, text: write.text }]
       : [],
   );
   await Promise.all([
@@ -116,7 +119,7 @@ async function saveLogs(tx: Sql, saved: Saved[]): Promise<void> {
           insert into evidence_log (device_id, version, base, measurements)
           select * from unnest($1::bigint[], $2::bigint[], $3::bigint[], ${documentsOf('$4')})`,
         values: [
-          ...placesOf(added.map(({ context }) => context)),
+          ...placesOf(added.map(({ deviceState }) => deviceState)),
           plainArray(added.map(({ base }) => base)),
           jsonSequence(added.map(({ text }) => text)),
         ],
@@ -128,17 +131,17 @@ async function removeLogs(tx: Sql, ended: Saved[]): Promise<void> {
   await tx.query({
     name: 'ingest-end-evidence',
     text: 'delete from evidence_log where device_id = any($1::bigint[])',
-    values: [plainArray(ended.map(({ context }) => context.device.deviceId))],
+    values: [plainArray(ended.map(({ deviceState }) => deviceState.device.deviceId))],
   });
 }
 
 /** `$1` and `$2`: whose rows these are, and the version that each must still have. */
-const placesOf = (contexts: DeviceContext[]): [string, string] => [
-  plainArray(contexts.map(({ device }) => device.deviceId)),
-  plainArray(contexts.map(({ version }) => version)),
+const placesOf = (deviceStates: DeviceState[]): [string, string] => [
+  plainArray(deviceStates.map(({ device }) => device.deviceId)),
+  plainArray(deviceStates.map(({ version }) => version)),
 ];
 
-function storedRuntime({ context: { current, runtime }, write }: Saved): string | null {
+function storedRuntime({ deviceState: { current, runtime }, write }: Saved): string | null {
   if (write.kind !== 'whole' || !current || !runtime) return null;
   return encodeRuntime(current.profile, runtime, write.log);
 }
@@ -151,7 +154,7 @@ export type FindNewest = (
 ) => Promise<ReadonlyMap<number, LastSeen>>;
 
 /** What is stored of a device's clocks, by sense; what it was told of them under `ofDevice`. */
-export type StoredClocks = Record<string, SenseClock | Remarked>;
+export type StoredClocks = Record<string, Watermark | Remarked>;
 
 /** Writes what changed of the clocks of senses; nothing where another writes the device meanwhile. */
 export async function saveClocks(tx: Sql, rows: Iterable<ClockRow>): Promise<void> {
@@ -176,21 +179,21 @@ export async function saveClocks(tx: Sql, rows: Iterable<ClockRow>): Promise<voi
 
 /** The clocks of senses that count, and what they make of what the history has as the newest. */
 export function clocksOf(
-  { watched }: Pick<DeviceContext, 'watched'>,
+  { watched }: Pick<DeviceState, 'watched'>,
   stored: StoredClocks | null,
   newest: LastSeen,
-): Pick<DeviceContext, 'seen' | 'clocks' | 'remarked'> {
-  const clocks = new Map<string, SenseClock>();
+): Pick<DeviceState, 'seen' | 'clocks' | 'remarked'> {
+  const clocks = new Map<string, Watermark>();
   const seen = [...watched.keys()].map((sId): Newest | undefined => {
     const last = Object.hasOwn(newest, sId) ? newest[sId] : undefined;
-    const clock = stored && Object.hasOwn(stored, sId) ? (stored[sId] as SenseClock) : undefined;
+    const clock = stored && Object.hasOwn(stored, sId) ? (stored[sId] as Watermark) : undefined;
     if (!last || last.ts !== clock?.newestTs) return last;
     clocks.set(sId, clock);
     const { clockTs, vals = clockTs === last.ts ? last.vals : [] } = clock;
     return clockTs === null ? undefined : { ts: clockTs, vals };
   });
   return {
-    seen: Pages.of(seen),
+    seen: CowArray.of(seen),
     clocks: clocks.size > 0 ? clocks : null,
     remarked: (stored?.[ofDevice] as Remarked | undefined) ?? null,
   };
@@ -203,20 +206,20 @@ export function clocksOf(
  */
 export async function beginClocks(
   tx: Sql,
-  { device: { deviceId }, watched }: Pick<DeviceContext, 'device' | 'watched'>,
+  { device: { deviceId }, watched }: Pick<DeviceState, 'device' | 'watched'>,
   known: { stored: StoredClocks | null; newest: LastSeen; untilTs: number },
   findNewest: FindNewest,
 ): Promise<StoredClocks | null> {
   const { stored, newest, untilTs } = known;
   const isUnknown = (sId: string) => {
     const { ts = -Infinity } = newest[sId] ?? {};
-    return ts > untilTs && (stored?.[sId] as SenseClock | undefined)?.newestTs !== ts;
+    return ts > untilTs && (stored?.[sId] as Watermark | undefined)?.newestTs !== ts;
   };
   const begun = Object.keys(newest).filter((sId) => watched.has(sId) && isUnknown(sId));
   if (begun.length === 0) return stored;
   const wanted = begun.map((sId) => ({ deviceId, sId }));
   const before = (await findNewest(tx, wanted, untilTs)).get(deviceId) ?? {};
-  const states = begun.map((sId): [string, SenseClock] => {
+  const states = begun.map((sId): [string, Watermark] => {
     const last = newest[sId];
     const { ts: clockTs = null, vals = [] } = before[sId] ?? {};
     const state = { newestTs: last?.ts ?? 0, newestVal: lastOf(last), clockTs, vals, late: null };
@@ -250,7 +253,7 @@ export async function findClockNotes(
   deviceId: number,
   newest: LastSeen,
 ): Promise<{ notes: ClockNote[]; told: Remarked | null }> {
-  const { rows } = await db.query<{ s_id: string; state: SenseClock | Remarked }>(
+  const { rows } = await db.query<{ s_id: string; state: Watermark | Remarked }>(
     'select s_id, state from sense_clock where device_id = $1 order by s_id',
     [deviceId],
   );
@@ -259,7 +262,7 @@ export async function findClockNotes(
   return { notes: notesOf(senses as SenseRow[], newest), told: told ?? null };
 }
 
-type SenseRow = { s_id: string; state: SenseClock };
+type SenseRow = { s_id: string; state: Watermark };
 
 function notesOf(rows: SenseRow[], newest: LastSeen): ClockNote[] {
   const isValid = ({ s_id, state }: SenseRow) =>
@@ -277,7 +280,7 @@ export async function listClockTimes(
   db: Sql,
   newest: ReadonlyMap<number, LastSeen>,
 ): Promise<{ deviceId: number; sId: string; ts: number }[]> {
-  const { rows } = await db.query<{ device_id: number; s_id: string; state: SenseClock }>(
+  const { rows } = await db.query<{ device_id: number; s_id: string; state: Watermark }>(
     'select device_id, s_id, state from sense_clock where device_id = any($1::bigint[]) and s_id <> $2',
     [[...newest.keys()], ofDevice],
   );

@@ -3,13 +3,14 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { pause } from '../lib/wait.ts';
 import type { Log } from '../log/logger.ts';
+import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
 export type TicksDeps = {
   db: Sql;
   /** The service's time, ms. */
-  clock: () => number;
+  clock: Clock;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   tick(device: DeviceIdentity, delivery: Delivery): void;
   /** Whether the device's tick is this process's, as messages of the device come here or nowhere. */
   isHere(device: DueDevice): boolean;
@@ -31,7 +32,8 @@ export type Ticks = {
  * behind the messages of its device, and the transaction that stores it moves the row on or removes it. Two
  * processes that find the same one do no harm: the second one finds nothing due.
  */
-export function startTicks(deps: TicksDeps, pace: TickPace = usualTickPace): Ticks {
+export function startTicks(deps: TicksDeps, changed: Partial<TickPace> = {}): Ticks {
+  const pace = { ...usualTickPace, ...changed };
   const { db, clock, log, observe } = deps;
   const stopping = new AbortController();
   const feed = createTickFeed(pace, deps, putOffRefused);
@@ -128,7 +130,7 @@ export type TickPace = {
  * and no faster than a large fleet needs them. Five times as large and as seldom, they made the slowest
  * acknowledgements twice as slow (`npm run bench:ticks`).
  */
-export const usualTickPace: TickPace = {
+const usualTickPace: TickPace = {
   lookMs: 1_000,
   othersAfterMs: 5_000,
   atOnce: 2_000,
@@ -147,7 +149,7 @@ export type TickObserver = {
 
 export type TickFeedDeps = {
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   tick(device: DeviceIdentity, delivery: Delivery): void;
   observe?: Pick<TickObserver, 'done'> | undefined;
 };
@@ -166,7 +168,7 @@ export type TickFeed = {
 
 export function createTickFeed(
   { maxUnderWay, perSecond, portionMs, atOnce }: TickPace,
-  { nowMs, tick, observe }: TickFeedDeps,
+  { monotonicClock, tick, observe }: TickFeedDeps,
   putOff: (device: DueDevice, error: unknown) => Promise<void>,
 ): TickFeed {
   let waiting: DueDevice[] = [];
@@ -177,7 +179,7 @@ export function createTickFeed(
   let ended = new Set<number>();
   let underWay = 0;
   let credit = maxUnderWay;
-  let creditMs = nowMs();
+  let creditMs = monotonicClock();
   let timer: NodeJS.Timeout | undefined;
   let onLow = () => {};
   let isStopped = false;
@@ -186,7 +188,7 @@ export function createTickFeed(
   const isLow = () => isStopped || left() < atOnce / 4;
 
   function earn(): void {
-    const now = nowMs();
+    const now = monotonicClock();
     credit = Math.min(maxUnderWay, credit + ((now - creditMs) * perSecond) / 1_000);
     creditMs = now;
   }
@@ -352,7 +354,7 @@ export async function listDueOfEach(
 }
 
 /** A tick could not be stored: it is tried again in a minute, then two, up to an hour. */
-export async function putOffTick(db: Sql, deviceId: number, nowTs: number): Promise<void> {
+export async function putOffTick(db: Sql, deviceId: number, nowTs: WallMs): Promise<void> {
   await db.query(
     `update device_due
         set failures = least(failures + 1, 10),

@@ -9,19 +9,20 @@ import { ingestLock } from '../db/locks.ts';
 import { plainArray, plainArrays, type Sql, textList } from '../db/sql.ts';
 import type { StoredLog, StoredRuntime } from '../engine/runtime-codec.ts';
 import type { Plan } from './plan.ts';
-import type { Work } from './queues.ts';
+import type { DeviceBatch } from './queues.ts';
 import type { DueRow } from './rules/apply.ts';
 import {
   type Changes,
-  type DeviceContext,
+  type DeviceState,
   type DisplayRow,
   type MeasurementRow,
-  newUnit,
+  newFragment,
   type ProfileAnswerRow,
   type RejectionRow,
-  type Unit,
+  type Fragment,
 } from './rules/model.ts';
 import { saveClocks, saveRuntimes, saveStates, type StoredClocks } from './save-states.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** What other features write inside the transaction of a batch. */
 export type Writers = {
@@ -59,14 +60,14 @@ export type Written = {
 };
 
 /** A device changed since it was read: the plan is void, and is made again from what is there now. */
-export class StaleContext extends Error {
+export class StaleDeviceState extends Error {
   /** Those of which it was told meanwhile that they changed. */
   readonly forgotten = new Set<number>();
 }
 
 /**
  * Writes a plan within one transaction; gives what is new. `areNew`: no measurement of it
- * is expected to be there already; a unique violation where one is. Throws `StaleContext`, `MillisecondFull`.
+ * is expected to be there already; a unique violation where one is. Throws `StaleDeviceState`, `MillisecondFull`.
  * The statements do not wait for each other's answers; the server takes them in this order. But where alarms
  * are to be decided, these come between the rows of devices and all others.
  */
@@ -81,10 +82,10 @@ export async function write(
   const write = () => writeRows(tx, rows, areNew, added, writers);
   if (rows.signals.length === 0) {
     const [areFresh, recorded] = await Promise.all([writeDevices(tx, plan), write()]);
-    if (!areFresh) throw new StaleContext();
+    if (!areFresh) throw new StaleDeviceState();
     return { recorded, opened: noneOpened, added };
   }
-  if (!(await writeDevices(tx, plan))) throw new StaleContext();
+  if (!(await writeDevices(tx, plan))) throw new StaleDeviceState();
   const opened = await writers.decideAlarms(tx, rows.signals);
   return { recorded: await write(), opened, added };
 }
@@ -118,8 +119,9 @@ const accountIdsOf = ({ moved, evaluated, held, unchanged }: Plan): number[] => 
 ];
 
 /** What is remembered of them says that they are there: they are read again, and found to be gone. */
-function forgetDevicesOf({ works }: Plan, accountIds: ReadonlySet<number>): void {
-  for (const { queue } of works) if (accountIds.has(queue.accountId)) queue.context = null;
+function forgetDevicesOf({ deviceBatches }: Plan, accountIds: ReadonlySet<number>): void {
+  for (const { queue } of deviceBatches)
+    if (accountIds.has(queue.accountId)) queue.deviceState = null;
 }
 
 /** Gives the events that are new. */
@@ -303,7 +305,7 @@ export async function listRemovedAccounts(tx: Sql, accountIds: number[]): Promis
 }
 
 /** How many of these devices still stand at the version that the transaction was computed from. */
-export async function countUnchanged(tx: Sql, contexts: DeviceContext[]): Promise<number> {
+export async function countUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'ingest-unchanged',
     text: `
@@ -311,15 +313,15 @@ export async function countUnchanged(tx: Sql, contexts: DeviceContext[]): Promis
         from unnest($1::bigint[], $2::bigint[]) as read (device_id, version)
         join device_state s on s.device_id = read.device_id and s.version = read.version`,
     values: plainArrays(
-      contexts.map((c) => c.device.deviceId),
-      contexts.map((c) => c.version),
+      deviceStates.map((c) => c.device.deviceId),
+      deviceStates.map((c) => c.version),
     ),
   });
   return rows[0]?.count ?? 0;
 }
 
 /** The same, and nobody changes or claims them before the transaction ends. */
-export async function holdUnchanged(tx: Sql, contexts: DeviceContext[]): Promise<number> {
+export async function holdUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'ingest-hold',
     text: `
@@ -330,8 +332,8 @@ export async function holdUnchanged(tx: Sql, contexts: DeviceContext[]): Promise
             join device_state s on s.device_id = read.device_id and s.version = read.version
              for share of s) as held`,
     values: plainArrays(
-      contexts.map((c) => c.device.deviceId),
-      contexts.map((c) => c.version),
+      deviceStates.map((c) => c.device.deviceId),
+      deviceStates.map((c) => c.version),
     ),
   });
   return rows[0]?.count ?? 0;
@@ -374,7 +376,7 @@ async function putDue(tx: Sql, rows: DueRow[]): Promise<void> {
  * As `claimStates`, of devices that time comes to: of those that are still due, and that no other transaction
  * has. Gives them; whoever has the others brings them what is due, or leaves it to the next look.
  */
-export async function claimDue(tx: Sql, deviceIds: number[], nowTs: number): Promise<number[]> {
+export async function claimDue(tx: Sql, deviceIds: number[], nowTs: WallMs): Promise<number[]> {
   const { rows } = await tx.query<{ device_id: number }>({
     name: 'ingest-claim-due',
     text: `
@@ -406,25 +408,32 @@ export class MillisecondFull extends Error {
 }
 
 /** The same batch, with those measurements turned into rejections. */
-export function rejectBeyondMillisecond(batch: Work[], rows: MeasurementRow[]): Work[] {
+export function rejectBeyondMillisecond(
+  batch: DeviceBatch[],
+  rows: MeasurementRow[],
+): DeviceBatch[] {
   const full = new Set(rows.map((row) => nameOf(row.deviceId, row)));
-  return batch.map(({ queue, units }) => {
+  return batch.map(({ queue, fragments }) => {
     const isFull = ({ value }: Item<SentMeasurement>) => {
       const { sId, ts, val } = value;
       const place = typeof val === 'number' ? { val } : { val: val.lat, long: val.long };
       return full.has(nameOf(queue.device.deviceId, { sId, ts, ...place }));
     };
-    return { queue, units: units.map((unit) => rejectSome(unit, isFull)) };
+    return { queue, fragments: fragments.map((fragment) => rejectSome(fragment, isFull)) };
   });
 }
 
-function rejectSome(unit: Unit, isWrong: (item: Item<SentMeasurement>) => boolean): Unit {
-  const { message, content, rejections } = unit;
-  if (content.kind !== 'measurements' || !content.items.some(isWrong)) return unit;
-  return newUnit(message, { ...content, items: content.items.filter((item) => !isWrong(item)) }, [
-    ...rejections,
-    ...content.items.filter(isWrong).map(toRejection),
-  ]);
+function rejectSome(
+  fragment: Fragment,
+  isWrong: (item: Item<SentMeasurement>) => boolean,
+): Fragment {
+  const { message, content, rejections } = fragment;
+  if (content.kind !== 'measurements' || !content.items.some(isWrong)) return fragment;
+  return newFragment(
+    message,
+    { ...content, items: content.items.filter((item) => !isWrong(item)) },
+    [...rejections, ...content.items.filter(isWrong).map(toRejection)],
+  );
 }
 
 function toRejection({ index, value: { sId, ts } }: Item<SentMeasurement>): Rejection {

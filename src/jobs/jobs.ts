@@ -9,6 +9,7 @@ import type { Keep } from '../http/answer.ts';
 import { exampleIds, timestamp, uuidParam } from '../http/schema.ts';
 import { pause, WakeableRest } from '../lib/wait.ts';
 import { type LimitsOf, lockUsage, quotaExceeded } from '../quotas/quotas.ts';
+import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
 /** What was done with some devices. `after`: what follows the commit. */
 export type PieceDone = { failed: JobFailure[]; after?: () => Promise<void> | void };
@@ -20,7 +21,7 @@ export type RunnerDeps = {
   db: Database;
   doPiece: DoPiece;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   onError: (error: unknown) => void;
   /** How often it looks for what another process has begun, or left. */
   pollMs?: number;
@@ -55,7 +56,7 @@ const longestRestMs = 250;
  * how far the job is: each device is done once, and another process goes on where one was killed.
  */
 export function startJobRunner(deps: RunnerDeps): JobRunner {
-  const { db, doPiece, nowMs, onError, pollMs = 1_000 } = deps;
+  const { db, doPiece, monotonicClock, onError, pollMs = 1_000 } = deps;
   const stopping = new AbortController();
   /** Of jobs that failed: how they are tried next. */
   const trials = new Map<number, Trial>();
@@ -112,12 +113,13 @@ export function startJobRunner(deps: RunnerDeps): JobRunner {
   async function run(): Promise<void> {
     while (!stopping.signal.aborted) {
       rest.begin();
-      const startedMs = nowMs();
+      const startedMs = monotonicClock();
       const isBusy = await doSome().catch((error: unknown) => {
         onError(error);
         return false;
       });
-      if (isBusy) await pause(Math.min(longestRestMs, nowMs() - startedMs), stopping.signal);
+      if (isBusy)
+        await pause(Math.min(longestRestMs, monotonicClock() - startedMs), stopping.signal);
       else await rest.rest(pollMs);
     }
   }
@@ -274,7 +276,7 @@ const restMsOfDevice = 1;
 export async function countPlaces(
   sql: Sql,
   accountId: number,
-  nowTs: number,
+  nowTs: WallMs,
 ): Promise<{ running: number; resting: number; restMs: number }> {
   const { rows } = await sql.query<{ running: number; resting: number; restMs: number }>(
     `select count(*) filter (where state = 'running') as running,
@@ -470,7 +472,7 @@ const keptMs = 30 * 86_400_000;
 const devicesKeptMs = 3_600_000;
 
 /** What ended before is forgotten, ms. */
-export const keptSince = (nowTs: number) => ({
+export const keptSince = (nowTs: WallMs) => ({
   sinceTs: nowTs - keptMs,
   devicesSinceTs: nowTs - devicesKeptMs,
 });
@@ -479,7 +481,7 @@ export type StartJobDeps = {
   db: Database;
   limitsOf: LimitsOf;
   /** The time by which jobs may be forgotten, ms; null: not now, the clock is in doubt. */
-  believedTs: () => number | null;
+  believedTs: () => WallMs | null;
   /** There is a new job to do. */
   onStarted: () => void;
 };
@@ -488,7 +490,7 @@ export type StartJobDeps = {
 export type JobToStart = Omit<NewJob, 'devices'> & {
   select: (tx: Sql) => Promise<string[]>;
   /** For the answer, ms. */
-  now: () => number;
+  now: Clock;
 };
 
 export type StartJob = (job: JobToStart, keep: Keep<StartedJob> | null) => Promise<StartedJob>;

@@ -66,7 +66,7 @@ function read(db: Sql): Route {
     params: JobParams,
     errors: [404],
     response: Job,
-    room: 262_144,
+    answerBytes: 262_144,
     handler: async ({ account, params, request }) => {
       const job = await findJob(db, ownerOf(account), params.jobId);
       if (!job) throw noSuchJob();

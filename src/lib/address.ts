@@ -60,7 +60,7 @@ export function mailboxOf(address: string): string {
  * Networks that lead to this machine, its neighbours or nobody, and not to the internet: IANA's registries
  * of special-purpose addresses (RFC 6890), multicast and the tunnels whose addresses hold another one.
  */
-export const privateNetworks = {
+const privateNetworks = {
   ipv4: [
     '0.0.0.0/8', // this host
     '10.0.0.0/8', // private

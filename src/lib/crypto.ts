@@ -5,6 +5,7 @@ import {
   randomBytes,
   timingSafeEqual,
 } from 'node:crypto';
+import type { WallMs } from './clock-readings.ts';
 
 const uuidBytes = 16;
 const expiryBytes = 6;
@@ -41,13 +42,13 @@ export function makeLinkToken(
  */
 export function readLinkClaim(
   token: string,
-  nowMs: number,
+  nowTs: WallMs,
   lifetimeMs = Infinity,
 ): LinkClaim | null {
   const bytes = bytesOf(token);
   if (!bytes) return null;
   const expiresTs = bytes.readUIntBE(uuidBytes, expiryBytes);
-  if (expiresTs < nowMs || expiresTs - nowMs > lifetimeMs + aheadMs) return null;
+  if (expiresTs < nowTs || expiresTs - nowTs > lifetimeMs + aheadMs) return null;
   const hex = bytes.toString('hex', 0, uuidBytes);
   const uuid = hex.replace(/^(.{8})(.{4})(.{4})(.{4})(.{12})$/, '$1-$2-$3-$4-$5');
   return { uuid, expiresTs };

@@ -1,24 +1,27 @@
 import { setImmediate as immediate } from 'node:timers/promises';
 import { monotonicClock } from './clock.ts';
-import { type Asker, FairTurns } from './fair-queue.ts';
+import { type Asker, FairQueue } from './fair-queue.ts';
 
 /** Lets others have their turn of the event loop. */
-export async function nextTurn(): Promise<void> {
+export async function yieldToEventLoop(): Promise<void> {
   await immediate();
 }
 
 /** Each of them is ten or twenty microseconds of work. */
-const visitedInTurn = 100;
+const visitedAtOnce = 100;
 
 /** Visits the things that are there now one after the other; where there are thousands, others have their turn. */
-export async function inTurns<T>(things: Iterable<T>, visit: (thing: T) => void): Promise<void> {
+export async function forEachYielding<T>(
+  things: Iterable<T>,
+  visit: (thing: T) => void,
+): Promise<void> {
   for (const [index, thing] of Array.from(things).entries()) {
-    if (index > 0 && index % visitedInTurn === 0) await nextTurn();
+    if (index > 0 && index % visitedAtOnce === 0) await yieldToEventLoop();
     visit(thing);
   }
 }
 
-export type LoopTurnsOptions = {
+export type LoopSchedulerOptions = {
   /** What may be done in a turn of the event loop. The unit is the caller's: requests, or what they cost. */
   perTurn: number;
   /** What waits is worked on no longer in a turn, whatever it costs by the caller's count; absent: as long as that allows. */
@@ -31,13 +34,13 @@ export type LoopTurnsOptions = {
  * Spreads work over turns of the event loop. A turn reads every socket that has something, so without a bound all
  * of that would be worked on before anybody else is. What is beyond the bound waits, and addresses take turns.
  */
-export class LoopTurns {
-  readonly #options: LoopTurnsOptions;
-  readonly #turns = new FairTurns<() => number | void>();
+export class LoopScheduler {
+  readonly #options: LoopSchedulerOptions;
+  readonly #turns = new FairQueue<() => number | void>();
   #spent = 0;
   #isScheduled = false;
 
-  constructor(options: LoopTurnsOptions) {
+  constructor(options: LoopSchedulerOptions) {
     this.#options = options;
   }
 
@@ -70,11 +73,11 @@ export class LoopTurns {
     this.#isScheduled = true;
     const { crowd } = this.#options;
     if (crowd && this.#turns.waiting >= crowd.size)
-      setTimeout(() => this.#nextTurn(), crowd.pauseMs);
-    else setImmediate(() => this.#nextTurn());
+      setTimeout(() => this.#yieldToEventLoop(), crowd.pauseMs);
+    else setImmediate(() => this.#yieldToEventLoop());
   }
 
-  #nextTurn(): void {
+  #yieldToEventLoop(): void {
     this.#isScheduled = false;
     this.#spent = 0;
     const { perTurn, mostMs = Infinity } = this.#options;

@@ -1,3 +1,5 @@
+import type { MonotonicMs } from './clock-readings.ts';
+
 /** More new ones do not go before the others at once: who comes under a new key each time is always new. */
 const freshInARow = 4;
 
@@ -70,7 +72,7 @@ const isEmpty = (things: readonly unknown[]) => things.length === 0;
  * A queue served in turns of addresses, and within an address of who asks: however much one of them
  * has queued, another waits for one item of each.
  */
-export class FairTurns<T> {
+export class FairQueue<T> {
   #waiting = 0;
   readonly #lines = new Rotation<Line<T>>();
 
@@ -123,12 +125,12 @@ export class LastByOthers {
   #atMs = -Infinity;
   #othersAtMs = -Infinity;
 
-  note(who: number, nowMs: number): void {
+  note(who: number, monotonicMs: MonotonicMs): void {
     if (who !== this.#newest) {
       this.#othersAtMs = this.#atMs;
       this.#newest = who;
     }
-    this.#atMs = nowMs;
+    this.#atMs = monotonicMs;
   }
 
   /** When somebody other than this one last did; `-Infinity`: never. */

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { network } from './address.ts';
-import { ByteRoom } from './byte-room.ts';
+import { MemoryBudget } from './memory-budget.ts';
 
 /**
  * Joins the chunks of a body as they come. A client may send them of one byte each, and a Buffer for each of those takes
@@ -60,7 +60,7 @@ const mostBytes = 4 * 1_048_576;
 const budget = { maxBytes: 4 * mostBytes, share: 1 / 4, maxWaiting: 0, maxWaitingOfKey: 0 };
 const smallBytes = 16_384;
 
-const room = new ByteRoom(budget);
+const room = new MemoryBudget(budget);
 
 /**
  * Reads and drops what is still to come of a request that is about to be refused, for a second and

@@ -1,4 +1,4 @@
-import type { Member } from '../streams/subscriber.ts';
+import type { Subscriber } from '../streams/subscriber.ts';
 import type { Reach } from '../streams/reach.ts';
 import type { StreamPiece } from '../streams/server-sent.ts';
 import {
@@ -11,6 +11,7 @@ import {
   ValueThrottle,
   writeLivePosition,
 } from './value.ts';
+import type { MonotonicMs } from '../lib/clock-readings.ts';
 
 /** What a stream of values is about. */
 export type LiveFilter = {
@@ -27,7 +28,7 @@ export const underWayMs = 2_000;
 /** Streams of the same filter: what they are sent is chosen and written once for all of them. */
 export class Group {
   readonly key: string;
-  readonly members = new Set<Member<string>>();
+  readonly subscribers = new Set<Subscriber<string>>();
   readonly throttle: ValueThrottle | null;
   readonly #filter: LiveFilter;
   readonly #senses: ReadonlySet<string> | null;
@@ -48,19 +49,23 @@ export class Group {
   }
 
   /** Those of the values that are to be sent now. */
-  choose(values: readonly Value[], nowMs: number): Value[] {
+  choose(values: readonly Value[], monotonicMs: MonotonicMs): Value[] {
     const { reach } = this.#filter;
     return values.filter(
       (value) =>
         reach.has(value.deviceId) &&
         (this.#senses?.has(value.sId) ?? true) &&
-        (this.throttle?.isDue(value, nowMs) ?? true),
+        (this.throttle?.isDue(value, monotonicMs) ?? true),
     );
   }
 
   /** As pieces of a stream. `heardMs`: all that came before it was handled. */
-  *write(values: readonly Value[], heardMs: number, nowMs: number): Generator<StreamPiece<string>> {
-    for (const value of values) this.#note(value, nowMs);
+  *write(
+    values: readonly Value[],
+    heardMs: number,
+    monotonicMs: MonotonicMs,
+  ): Generator<StreamPiece<string>> {
+    for (const value of values) this.#note(value, monotonicMs);
     for (const bytes of toBytes(values)) yield { bytes, position: this.position(heardMs) };
   }
 

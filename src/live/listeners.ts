@@ -1,5 +1,5 @@
 import type { Bus } from '../bus/bus.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 /** To whose values anybody listens, in any process. */
 export type Listeners = {
@@ -24,8 +24,9 @@ export function startListeners(options: ListenersOptions): Listeners {
   let accounts = new Set<number>();
 
   function collect(): void {
-    const nowMs = monotonicClock();
-    for (const [process, { untilMs }] of byProcess) if (untilMs <= nowMs) byProcess.delete(process);
+    const monotonicMs = monotonicClock();
+    for (const [process, { untilMs }] of byProcess)
+      if (untilMs <= monotonicMs) byProcess.delete(process);
     accounts = new Set([...byProcess.values()].flatMap(({ accountIds }) => accountIds));
   }
   const ends = [

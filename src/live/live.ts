@@ -1,7 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Bus, LiveDevice } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { WakeableRest } from '../lib/wait.ts';
 import { type StreamPosition, writePosition } from '../streams/position.ts';
 import { invalidLastEventId, type OpenSource } from '../streams/schema.ts';
@@ -9,13 +9,13 @@ import { stillHere, type StreamPiece, writeMessage } from '../streams/server-sen
 import {
   createSlices,
   type DropReason,
-  Member,
-  readInTurn,
-  type ReadInTurn,
-  type TakeTurn,
-  type WaitingRoom,
+  Subscriber,
+  readFairly,
+  type ReadFairly,
+  type NextSlice,
+  type SubscriberBudget,
 } from '../streams/subscriber.ts';
-import { catchUpValues, startOf } from './catch-up.ts';
+import { replayValues, startOf } from './replay.ts';
 import { Group, type LiveFilter, underWayMs } from './group.ts';
 import { createAnnouncer } from './listeners.ts';
 import {
@@ -31,8 +31,8 @@ import {
 
 export type ValueSourceDeps = {
   db: Sql;
-  hub: LiveHub;
-  exports: ReadInTurn;
+  broadcaster: LiveBroadcaster;
+  exports: ReadFairly;
 };
 
 /** What devices measure, as it is committed. */
@@ -41,7 +41,7 @@ export function createValueSource(deps: ValueSourceDeps): OpenSource {
     const from = id === null ? null : parseLivePosition(id);
     if (id !== null && !from) throw invalidLastEventId();
     const filter = { reach, senses, maxHz };
-    const joined = await deps.hub.join(filter);
+    const joined = await deps.broadcaster.join(filter);
     return {
       leave: joined.leave,
       pieces: () => writeSource(deps, filter, joined, from),
@@ -52,27 +52,27 @@ export function createValueSource(deps: ValueSourceDeps): OpenSource {
 async function* writeSource(
   { db, exports }: ValueSourceDeps,
   filter: LiveFilter,
-  { member, position: present }: Joined,
+  { subscriber, position: present }: Joined,
   from: LivePosition | null,
 ): AsyncGenerator<StreamPiece<string>> {
   let position = from ? writeLivePosition(from) : writePosition(present);
   yield { bytes: Buffer.from(writeOpened(from, present)), position };
   if (from) {
-    const sql = readInTurn(exports, filter.reach.accountId, db);
-    for await (const values of catchUpValues({ sql, filter, from, present })) {
+    const sql = readFairly(exports, filter.reach.accountId, db);
+    for await (const values of replayValues({ sql, filter, from, present })) {
       // The way there is not by time: who disconnects meanwhile starts over.
       for (const bytes of toBytes(values)) yield { bytes, position };
-      if (member.hasEnded) break;
+      if (subscriber.hasEnded) break;
     }
     position = writePosition(present);
     yield { bytes: Buffer.from(stillHere), position };
   }
-  for await (const piece of member.read()) {
+  for await (const piece of subscriber.read()) {
     ({ position } = piece);
     yield piece;
   }
-  if (member.reason === null) return;
-  const why = writeMessage('dropped', JSON.stringify({ reason: member.reason }));
+  if (subscriber.reason === null) return;
+  const why = writeMessage('dropped', JSON.stringify({ reason: subscriber.reason }));
   yield { bytes: Buffer.from(why), position };
 }
 
@@ -89,7 +89,7 @@ function writeOpened(from: LivePosition | null, present: Joined['position']): st
   return writeMessage('opened', JSON.stringify(opened));
 }
 
-export type LiveHubOptions = {
+export type LiveBroadcasterOptions = {
   db: Sql;
   bus: Bus;
   /** The name of this process; no other has it. */
@@ -97,14 +97,14 @@ export type LiveHubOptions = {
   heartbeatMs: number;
   monotonicClock: MonotonicClock;
   /** Of all streams. */
-  room: WaitingRoom;
+  budget: SubscriberBudget;
   /** What is committed could not be read: ids stay behind, and a reader that resumes is sent more again. */
   onError: (error: unknown) => void;
 };
 
 /** All streams of values of this process, by account. */
-export type LiveHub = {
-  /** From then on the member is given what is committed, in whatever process. */
+export type LiveBroadcaster = {
+  /** From then on the subscriber is given what is committed, in whatever process. */
   join(filter: LiveFilter): Promise<Joined>;
 };
 
@@ -112,54 +112,54 @@ export type LiveHub = {
 const longestPeriodMs = 10_000;
 
 /** Hears and asks nothing while there is no stream. */
-export function createLiveHub(options: LiveHubOptions): LiveHub {
+export function createLiveBroadcaster(options: LiveBroadcasterOptions): LiveBroadcaster {
   const { db, bus, monotonicClock, onError } = options;
-  const boards = new Map<number, Board>();
+  const byAccount = new Map<number, AccountValues>();
   const announcer = createAnnouncer(options);
   const positions = createPositions(db, monotonicClock, longestPeriodMs + 2 * underWayMs);
-  const takeTurn = createSlices();
+  const nextSlice = createSlices();
   const waiting = { values: 0 };
   let ends: (() => void)[] = [];
 
   const listen = (): void => {
     ends = [
       bus.subscribe('measurements', ({ accountId, devices }) =>
-        boards.get(accountId)?.hear(devices),
+        byAccount.get(accountId)?.hear(devices),
       ),
       bus.subscribe('resync', () => {
-        for (const board of boards.values()) board.drop('interrupted');
+        for (const ofAccount of byAccount.values()) ofAccount.drop('interrupted');
       }),
       positions.follow(onError),
     ];
   };
-  const open = (accountId: number): Board => {
-    if (boards.size === 0) listen();
+  const open = (accountId: number): AccountValues => {
+    if (byAccount.size === 0) listen();
     const onEnd = () => {
-      boards.delete(accountId);
+      byAccount.delete(accountId);
       announcer.delete(accountId);
-      if (boards.size === 0) for (const end of ends) end();
+      if (byAccount.size === 0) for (const end of ends) end();
     };
-    const board = new Board({ ...options, positions, takeTurn, waiting, onEnd });
-    boards.set(accountId, board);
+    const ofAccount = new AccountValues({ ...options, positions, nextSlice, waiting, onEnd });
+    byAccount.set(accountId, ofAccount);
     announcer.add(accountId);
-    return board;
+    return ofAccount;
   };
 
   return {
     join(filter) {
       const { accountId } = filter.reach;
-      const board = boards.get(accountId) ?? open(accountId);
-      return board.join(filter, positions.read());
+      const ofAccount = byAccount.get(accountId) ?? open(accountId);
+      return ofAccount.join(filter, positions.read());
     },
   };
 }
 
-export type BoardOptions = {
+export type AccountValuesOptions = {
   positions: Positions;
-  takeTurn: TakeTurn;
+  nextSlice: NextSlice;
   monotonicClock: MonotonicClock;
   /** Of all streams. */
-  room: WaitingRoom;
+  budget: SubscriberBudget;
   /** No stream is silent for longer. */
   heartbeatMs: number;
   /** Values that wait in this process. */
@@ -169,7 +169,7 @@ export type BoardOptions = {
 };
 
 export type Joined = {
-  member: Member<string>;
+  subscriber: Subscriber<string>;
   /** What was committed when it joined. */
   position: StreamPosition;
   leave: () => void;
@@ -182,8 +182,8 @@ const pauseMs = 5;
 const streamsPerPauseMs = 4;
 
 /** Gives the values of one account to its streams. */
-export class Board {
-  readonly #options: BoardOptions;
+export class AccountValues {
+  readonly #options: AccountValuesOptions;
   readonly #groups = new Map<string, Group>();
   readonly #backlog: Backlog;
   /** Streams that are about to join. */
@@ -193,7 +193,7 @@ export class Board {
   #beatMs: number;
   readonly #rest = new WakeableRest();
 
-  constructor(options: BoardOptions) {
+  constructor(options: AccountValuesOptions) {
     this.#options = options;
     this.#backlog = new Backlog(options.waiting);
     this.#beatMs = options.monotonicClock();
@@ -208,10 +208,14 @@ export class Board {
     try {
       const first = await read;
       const group = this.#groupOf(filter, first);
-      const member = new Member<string>('', this.#options.monotonicClock(), this.#options.room);
-      group.members.add(member);
+      const subscriber = new Subscriber<string>(
+        '',
+        this.#options.monotonicClock(),
+        this.#options.budget,
+      );
+      group.subscribers.add(subscriber);
       if (!this.#isRunning) void this.#run();
-      return { member, position: first.position, leave: () => this.#leave(group, member) };
+      return { subscriber, position: first.position, leave: () => this.#leave(group, subscriber) };
     } finally {
       this.#joining -= 1;
       this.#endUnlessUsed();
@@ -228,8 +232,8 @@ export class Board {
   /** Ends all streams: each resumes where it was. */
   drop(reason: DropReason): void {
     this.#backlog.clear();
-    for (const { members } of this.#groups.values())
-      for (const member of members) member.drop(reason);
+    for (const { subscribers } of this.#groups.values())
+      for (const subscriber of subscribers) subscriber.drop(reason);
   }
 
   #groupOf(filter: LiveFilter, first: ReadPosition): Group {
@@ -239,9 +243,9 @@ export class Board {
     return group;
   }
 
-  #leave(group: Group, member: Member<string>): void {
-    member.leave();
-    if (!group.members.delete(member) || group.members.size > 0) return;
+  #leave(group: Group, subscriber: Subscriber<string>): void {
+    subscriber.leave();
+    if (!group.subscribers.delete(subscriber) || group.subscribers.size > 0) return;
     if (this.#groups.get(group.key) === group) this.#groups.delete(group.key);
     this.#endUnlessUsed();
   }
@@ -259,10 +263,9 @@ export class Board {
     try {
       await this.#serveAll();
     } catch (cause) {
-      const error =
-        cause instanceof Error ? cause : new Error('A stream was interrupted.', { cause });
-      for (const { members } of this.#groups.values())
-        for (const member of members) member.end(error);
+      const error = cause instanceof Error ? cause : new Error('A stream was interrupted.', { cause });
+      for (const { subscribers } of this.#groups.values())
+        for (const subscriber of subscribers) subscriber.end(error);
     } finally {
       this.#isRunning = false;
     }
@@ -283,37 +286,37 @@ export class Board {
   }
 
   async #serve(group: Group, values: Value[], heardMs: number): Promise<void> {
-    const { takeTurn, monotonicClock } = this.#options;
-    const nowMs = monotonicClock();
-    let next = group.throttle?.takeDue(nowMs, valuesPerTurn) ?? [];
+    const { nextSlice, monotonicClock } = this.#options;
+    const monotonicMs = monotonicClock();
+    let next = group.throttle?.takeDue(monotonicMs, valuesPerTurn) ?? [];
     do {
       if (next.length > 0) await this.#give(group, next, heardMs);
-      next = group.throttle?.takeDue(nowMs, valuesPerTurn) ?? [];
+      next = group.throttle?.takeDue(monotonicMs, valuesPerTurn) ?? [];
     } while (next.length > 0);
     if (values.length === 0) return;
-    await takeTurn();
-    const chosen = group.choose(values, nowMs);
+    await nextSlice();
+    const chosen = group.choose(values, monotonicMs);
     if (chosen.length > 0) await this.#give(group, chosen, heardMs);
   }
 
   async #give(group: Group, values: Value[], heardMs: number): Promise<void> {
-    await this.#options.takeTurn();
-    const nowMs = this.#options.monotonicClock();
-    for (const piece of group.write(values, heardMs, nowMs))
-      for (const member of group.members) member.give(piece, nowMs);
+    await this.#options.nextSlice();
+    const monotonicMs = this.#options.monotonicClock();
+    for (const piece of group.write(values, heardMs, monotonicMs))
+      for (const subscriber of group.subscribers) subscriber.give(piece, monotonicMs);
   }
 
   /** Twice in `heartbeatMs`, to streams that were sent nothing since. */
   async #beat(): Promise<void> {
     const everyMs = this.#options.heartbeatMs / 2;
-    const nowMs = this.#options.monotonicClock();
-    if (nowMs - this.#beatMs < everyMs) return;
-    this.#beatMs = nowMs;
-    await this.#options.takeTurn();
+    const monotonicMs = this.#options.monotonicClock();
+    if (monotonicMs - this.#beatMs < everyMs) return;
+    this.#beatMs = monotonicMs;
+    await this.#options.nextSlice();
     for (const group of this.#groups.values()) {
-      const piece = { bytes: Buffer.from(stillHere), position: group.position(nowMs) };
-      for (const member of group.members)
-        if (nowMs - member.givenMs >= everyMs) member.give(piece, nowMs);
+      const piece = { bytes: Buffer.from(stillHere), position: group.position(monotonicMs) };
+      for (const subscriber of group.subscribers)
+        if (monotonicMs - subscriber.givenMs >= everyMs) subscriber.give(piece, monotonicMs);
     }
   }
 
@@ -326,7 +329,7 @@ export class Board {
 
   #count(): number {
     let count = 0;
-    for (const { members } of this.#groups.values()) count += members.size;
+    for (const { subscribers } of this.#groups.values()) count += subscribers.size;
     return count;
   }
 }

@@ -1,7 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import type { LiveDevice, LiveValue } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock, MonotonicMs } from '../lib/clock-readings.ts';
 import {
   parsePosition,
   readPosition,
@@ -177,10 +177,10 @@ export class ValueThrottle {
   }
 
   /** Whether the value is to be sent now; else it waits, or gives way to a newer one. */
-  isDue(value: Value, nowMs: number): boolean {
+  isDue(value: Value, monotonicMs: MonotonicMs): boolean {
     const sense = this.#senses.get(value.key);
     if (!sense) {
-      this.#sent(value, nowMs);
+      this.#sent(value, monotonicMs);
       return true;
     }
     const newestTs = sense.waiting?.ts ?? sense.lastTs;
@@ -189,13 +189,13 @@ export class ValueThrottle {
   }
 
   /** Those whose turn has come, at most `limit`. */
-  takeDue(nowMs: number, limit: number): Value[] {
+  takeDue(monotonicMs: MonotonicMs, limit: number): Value[] {
     const due: Value[] = [];
     for (const [key, { dueMs, waiting }] of this.#senses) {
-      if (dueMs > nowMs || due.length >= limit) break;
+      if (dueMs > monotonicMs || due.length >= limit) break;
       this.#senses.delete(key);
       if (!waiting) continue;
-      this.#sent(waiting, nowMs);
+      this.#sent(waiting, monotonicMs);
       due.push(waiting);
     }
     return due;
@@ -207,7 +207,7 @@ export class ValueThrottle {
     return first?.dueMs ?? Infinity;
   }
 
-  #sent({ key, ts }: Value, nowMs: number): void {
-    this.#senses.set(key, { lastTs: ts, dueMs: nowMs + this.periodMs, waiting: null });
+  #sent({ key, ts }: Value, monotonicMs: MonotonicMs): void {
+    this.#senses.set(key, { lastTs: ts, dueMs: monotonicMs + this.periodMs, waiting: null });
   }
 }

@@ -43,19 +43,19 @@ export function createLimitedLines<T>(options: LimitedLinesOptions<T>): LimitedL
   let others = 0;
   let inAll = { sinceMs: clock(), lines: 0 };
 
-  const isOver = ({ sinceMs }: { sinceMs: number }, nowMs: number) =>
-    Math.abs(nowMs - sinceMs) >= spanMs;
+  const isOver = ({ sinceMs }: { sinceMs: number }, atMs: number) =>
+    Math.abs(atMs - sinceMs) >= spanMs;
 
   function note(key: string, of: T): void {
-    const nowMs = clock();
+    const atMs = clock();
     const own = keys.get(key);
-    if (own && isOver(own, nowMs)) Object.assign(own, { sinceMs: nowMs, lines: 0 });
-    if (isOver(inAll, nowMs)) writeOver(nowMs, (noted) => noted !== own && isOver(noted, nowMs));
+    if (own && isOver(own, atMs)) Object.assign(own, { sinceMs: atMs, lines: 0 });
+    if (isOver(inAll, atMs)) writeOver(atMs, (noted) => noted !== own && isOver(noted, atMs));
     if (!own && keys.size >= maxKeys) {
       others += 1;
       return;
     }
-    const noted = own ?? { sinceMs: nowMs, lines: 0, unwritten: 0, newest: of };
+    const noted = own ?? { sinceMs: atMs, lines: 0, unwritten: 0, newest: of };
     keys.set(key, noted);
     noted.newest = of;
     if (noted.lines >= linesPerKey || inAll.lines >= linesInAll) {
@@ -69,7 +69,7 @@ export function createLimitedLines<T>(options: LimitedLinesOptions<T>): LimitedL
   }
 
   /** Writes what was counted of keys, and forgets those that had no more than their lines. */
-  function writeOver(nowMs: number, isDue: (noted: Noted<T>) => boolean, isEnd = false): void {
+  function writeOver(atMs: number, isDue: (noted: Noted<T>) => boolean, isEnd = false): void {
     const counted: { of: T; count: number }[] = [];
     for (const [key, noted] of keys) {
       if (!isDue(noted)) continue;
@@ -78,21 +78,21 @@ export function createLimitedLines<T>(options: LimitedLinesOptions<T>): LimitedL
         continue;
       }
       counted.push({ of: noted.newest, count: noted.unwritten });
-      Object.assign(noted, { sinceMs: nowMs, lines: 1, unwritten: 0 });
+      Object.assign(noted, { sinceMs: atMs, lines: 1, unwritten: 0 });
     }
-    const isOthersTurn = isEnd || isOver(inAll, nowMs);
+    const isOthersTurn = isEnd || isOver(inAll, atMs);
     const countedOthers = isOthersTurn ? others : 0;
     if (counted.length > 0 || countedOthers > 0) writeCounted(counted, countedOthers);
     if (!isOthersTurn) return;
     others = 0;
-    inAll = { sinceMs: nowMs, lines: 0 };
+    inAll = { sinceMs: atMs, lines: 0 };
   }
 
   return {
     note,
     flush({ isEnd = false } = {}) {
-      const nowMs = clock();
-      writeOver(nowMs, (noted) => isEnd || isOver(noted, nowMs), isEnd);
+      const atMs = clock();
+      writeOver(atMs, (noted) => isEnd || isOver(noted, atMs), isEnd);
     },
   };
 }

@@ -45,7 +45,7 @@ export type LogOptions = {
   connectorId?: number | undefined;
   destination?: DestinationStream;
   /** Time that never jumps, in milliseconds; the machine's where it is absent. */
-  nowMs?: () => number;
+  monotonicClock?: () => number;
 };
 
 /**
@@ -55,8 +55,14 @@ export type LogOptions = {
  * event a highest rate; what is left out is counted and said (`log.lines-omitted`).
  */
 export function createLog(options: LogOptions): ServiceLog {
-  // oxlint-disable-next-line no-restricted-globals -- how many lines a second are written
-  const { level, isTerminal, role, connectorId, nowMs = () => performance.now() } = options;
+  const {
+    level,
+    isTerminal,
+    role,
+    connectorId,
+    // oxlint-disable-next-line no-restricted-globals -- how many lines a second are written
+    monotonicClock = () => performance.now(),
+  } = options;
   const { destination: to } = options;
   const destination = isTerminal ? prettyLines(to) : (to ?? pino.destination(1));
   const lines = pino(
@@ -72,7 +78,7 @@ export function createLog(options: LogOptions): ServiceLog {
     { write: (line) => destination.write(showMarks(hidePrivate(shorten(line)))) },
   );
   const ofProcess = { role, ...(connectorId === undefined ? {} : { connectorId }) };
-  const mayWrite = limitLines(nowMs, (of, omitted) =>
+  const mayWrite = limitLines(monotonicClock, (of, omitted) =>
     lines.warn(
       { event: 'log.lines-omitted', of, omitted, component: 'service', ...ofProcess },
       'Lines of one event came faster than they are written and were dropped.',
@@ -108,13 +114,13 @@ function loggerOf(
 
 /** A bucket of lines for each event; `tellOmitted` is told of those that found it empty, a while later. */
 function limitLines(
-  nowMs: () => number,
+  monotonicClock: () => number,
   tellOmitted: (event: LogEvent, omitted: number) => void,
 ): MayWrite {
   const buckets = new Map<LogEvent, { lines: number; atMs: number; omitted: number }>();
   return (event) => {
     if (ownLimit.has(event)) return true;
-    const atMs = nowMs();
+    const atMs = monotonicClock();
     let bucket = buckets.get(event);
     if (!bucket) buckets.set(event, (bucket = { lines: linesAtOnce, atMs, omitted: 0 }));
     const refilled = bucket.lines + ((atMs - bucket.atMs) * linesPerSecond) / 1_000;
@@ -228,7 +234,7 @@ export type DescribedError = Record<string, unknown> & {
  * An error as a line has it: its type, message, stack and code, and its causes. Other members are left
  * out: a database's `detail` and a Redis command's arguments hold what people have stored.
  */
-export function describeError(error: unknown, depth = 0): DescribedError {
+function describeError(error: unknown, depth = 0): DescribedError {
   if (!(error instanceof Error)) return { message: String(error) };
   const { name, message, stack, cause } = error;
   const parts: unknown = 'errors' in error ? error.errors : undefined;

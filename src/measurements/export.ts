@@ -39,7 +39,7 @@ export function exportRoute({ db, exports }: ExportRouteDeps): Route {
     errors: [400, 404],
     streams: { types: [csvType, ndjsonType], json: true },
     auth: 'account',
-    room: 16_777_216,
+    answerBytes: 16_777_216,
     query: ExportQuery,
     response: ExportResponse,
     handler: async ({ query, account, request }) => {

@@ -61,7 +61,7 @@ export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
       responseHeaders: { Link: 'The next page of points, if there is one.' },
       streams: { types: [csvType], json: true },
       auth: 'account',
-      room: 2_097_152,
+      answerBytes: 2_097_152,
       params: DeviceParams,
       query: MeasurementQuery,
       response: MeasurementResponse,
@@ -132,7 +132,7 @@ export function latestRoute({ db }: { db: Sql }): Route {
     errors: [400, 404],
     responseHeaders: { Link: 'The next page of devices, if there is one.' },
     auth: 'account',
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     query: LatestQuery,
     response: LatestResponse,
     handler: async ({ query, account, request }) => {

@@ -224,7 +224,7 @@ export async function insertPoints<P extends Point>(
   onAdded?: (point: P) => void,
 ): Promise<number> {
   if (points.length === 0) return 0;
-  if (onAdded) return insertTelling(sql, points, onAdded);
+  if (onAdded) return insertAnnouncement(sql, points, onAdded);
   const { rowCount } = await sql.query({
     name: 'insert-points',
     text: insert,
@@ -234,7 +234,7 @@ export async function insertPoints<P extends Point>(
 }
 
 /** Of several points for one place the first one gets it. */
-async function insertTelling<P extends Point>(
+async function insertAnnouncement<P extends Point>(
   sql: Sql,
   points: readonly P[],
   onAdded: (point: P) => void,

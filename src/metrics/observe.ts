@@ -338,7 +338,7 @@ export function observeBridges(registry: Registry): (bridge: ObservedBridge) => 
 }
 
 /** `countWaiting`: requests that wait for a turn of the event loop. */
-export function observeHttpTurns(registry: Registry, countWaiting: () => number): void {
+export function observeHttpQueue(registry: Registry, countWaiting: () => number): void {
   new Gauge({
     name: 'http_requests_waiting',
     help: 'Requests that have arrived but not started, because many arrived at once.',

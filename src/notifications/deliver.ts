@@ -12,16 +12,24 @@ import type { UndeliveredLog } from './log.ts';
 import {
   endAnnouncement,
   listAlarmIds,
-  settleTurn,
-  takeTurns,
-  type TurnOutcome,
+  settleDelivery,
+  claimDue,
+  type DeliveryOutcome,
 } from './outbox.ts';
 import { type Reason, reasons } from './reasons.ts';
-import type { AlarmNow, AlarmPort, Lane, MessageChannel, NumberRule, Turn } from './recipients.ts';
+import type {
+  AlarmNow,
+  AlarmPort,
+  Lane,
+  MessageChannel,
+  NumberRule,
+  Delivery,
+} from './recipients.ts';
 import { hasPushToken, removePushToken } from './routes.ts';
 import { countSegments, describeTime, maxSegments, wordsOf } from './text.ts';
 import { type HookLinks, hookPayload } from './webhook-docs.ts';
 import type { Words } from './words.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 export type AttemptState = 'sent' | 'logged' | 'failed' | 'retried';
 
@@ -31,7 +39,7 @@ export type DeliveryDeps = SendDeps & {
   isAllowedNumber: NumberRule;
   maxAttempts: number;
   undelivered: UndeliveredLog;
-  clock: () => number;
+  clock: Clock;
   /** Told how each attempt ended, for whoever counts. */
   onOutcome?: ((outcome: { kind: MessageChannel; state: AttemptState }) => void) | undefined;
 };
@@ -41,43 +49,51 @@ export type DeliveryDeps = SendDeps & {
  * due again later each time. A process that ends in between repeats the attempt, so a message is sent at
  * least once.
  */
-export async function deliver(deps: DeliveryDeps, turn: Turn): Promise<void> {
+export async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<void> {
   const { db, alarms, maxAttempts, undelivered, clock, onOutcome } = deps;
-  const { kind } = turn;
-  const settle = async (outcome: Omit<TurnOutcome, 'nowMs' | 'via'>, via: string) => {
+  const { kind } = delivery;
+  const settle = async (outcome: Omit<DeliveryOutcome, 'nowTs' | 'via'>, via: string) => {
     await db.transaction(async (tx) => {
-      const alarmIds = await listAlarmIds(tx, turn);
+      const alarmIds = await listAlarmIds(tx, delivery);
       if (alarmIds.length > 0) await alarms.lockAlarms(tx, alarmIds);
-      const nowMs = clock();
-      const settled = await settleTurn(tx, turn, { ...outcome, via, nowMs });
+      const nowTs = clock();
+      const settled = await settleDelivery(tx, delivery, { ...outcome, via, nowTs });
       if (outcome.state !== 'queued')
-        for (const one of settled) await endAnnouncement(tx, one, { alarms, nowTs: nowMs });
+        for (const one of settled) await endAnnouncement(tx, one, { alarms, nowTs });
     });
-    if (outcome.state !== 'queued' && turn.alarmId !== null) alarms.onChanged(turn.accountId);
+    if (outcome.state !== 'queued' && delivery.alarmId !== null)
+      alarms.onChanged(delivery.accountId);
     onOutcome?.({ kind, state: outcome.state === 'queued' ? 'retried' : outcome.state });
   };
   const via = viaOf(deps, kind);
   // A telephone whose session has ended, or whose token has left `apn`, gets nothing that still waited for it.
-  const isGone = kind === 'push' && !(await hasPushToken(db, turn.accountId, turn.recipient));
-  const needless = isGone ? 'contact-gone' : reasonAgainst(turn, deps.isAllowedNumber);
+  const isGone =
+    kind === 'push' && !(await hasPushToken(db, delivery.accountId, delivery.recipient));
+  const needless = isGone ? 'contact-gone' : reasonAgainst(delivery, deps.isAllowedNumber);
   try {
     if (needless) throw new DeliveryError('never', needless, reasons[needless]);
-    await send(deps, await gather(deps, turn));
+    await send(deps, await digest(deps, delivery));
   } catch (error) {
     const failure = asDeliveryError(error);
     const { verdict, reason } = failure;
     if (verdict === 'gone' && kind === 'push')
-      await removePushToken(db, turn.accountId, turn.recipient);
-    const again = verdict === 'again' && turn.attempts < maxAttempts;
+      await removePushToken(db, delivery.accountId, delivery.recipient);
+    const again = verdict === 'again' && delivery.attempts < maxAttempts;
     const restMs = Math.min(failure.retryAfterMs ?? 0, longestRestMs);
     // What a provider says is for the operator: an account is told a reason of ours.
-    undelivered.note({ about: { notificationId: turn.id }, host: turn.host, via, failure, again });
+    undelivered.note({
+      about: { notificationId: delivery.id },
+      host: delivery.host,
+      via,
+      failure,
+      again,
+    });
     await settle(
       {
         state: again ? 'queued' : 'failed',
         reason,
         error: reasons[reason],
-        dueMs: clock() + Math.max(restMs, backOffMs(turn.attempts)),
+        dueMs: clock() + Math.max(restMs, backOffMs(delivery.attempts)),
         restMs,
         hasFailed: needless ? null : isOfRecipient(kind, verdict, reason),
       },
@@ -116,13 +132,14 @@ function isOfRecipient(kind: MessageChannel, verdict: DriverVerdict, reason: Rea
 }
 
 /** Why a message need not be tried, judged when it is its turn: what waited may be older than the rules. */
-export function reasonAgainst(turn: Turn, isAllowedNumber: NumberRule): Reason | null {
-  if (turn.isDisabled) return 'account-disabled';
-  if (turn.kind === 'email' && turn.type !== 'confirm' && !turn.isConfirmed) return 'not-confirmed';
-  if (turn.type === 'confirm' && turn.isUnsubscribed) return 'not-confirmed';
-  if (!turn.isSuiting) return 'other-labels';
-  if (turn.kind !== 'sms') return null;
-  const number = normalizePhoneNumber(turn.recipient);
+export function reasonAgainst(delivery: Delivery, isAllowedNumber: NumberRule): Reason | null {
+  if (delivery.isDisabled) return 'account-disabled';
+  if (delivery.kind === 'email' && delivery.type !== 'confirm' && !delivery.isConfirmed)
+    return 'not-confirmed';
+  if (delivery.type === 'confirm' && delivery.isUnsubscribed) return 'not-confirmed';
+  if (!delivery.isSuiting) return 'other-labels';
+  if (delivery.kind !== 'sms') return null;
+  const number = normalizePhoneNumber(delivery.recipient);
   if (number === null) return 'number-form';
   return isAllowedNumber(number) ? null : 'number-refused';
 }
@@ -154,18 +171,18 @@ export type SendDeps = {
 };
 
 /** Hands a message over by its channel. Rejects with a `DeliveryError`. */
-export async function send(deps: SendDeps, turn: Turn): Promise<void> {
-  switch (turn.kind) {
+export async function send(deps: SendDeps, delivery: Delivery): Promise<void> {
+  switch (delivery.kind) {
     case 'push':
     case 'sms':
-      return deps.drivers[turn.kind].send(messageOf(turn));
+      return deps.drivers[delivery.kind].send(messageOf(delivery));
     case 'email':
-      return sendMail(deps, turn, turn.contactUuid ?? '');
+      return sendMail(deps, delivery, delivery.contactUuid ?? '');
     case 'webhook': {
-      const secrets = deps.keys.webhookSecrets(turn.contactUuid ?? '');
-      const { id, recipient: url } = turn;
-      const payload = hookPayload(turn, await linksOf(deps, turn));
-      return deps.hooks.send({ id, url, secrets, payload, timeoutMs: timeoutOf(turn) });
+      const secrets = deps.keys.webhookSecrets(delivery.contactUuid ?? '');
+      const { id, recipient: url } = delivery;
+      const payload = hookPayload(delivery, await linksOf(deps, delivery));
+      return deps.hooks.send({ id, url, secrets, payload, timeoutMs: timeoutOf(delivery) });
     }
   }
 }
@@ -176,12 +193,12 @@ const hastyMs = 1_500;
  * Who did not answer the last time is left soon, but for each third time: a receiver that needs longer is
  * reached as well, and one that hangs costs little. Undefined: as long as any.
  */
-const timeoutOf = ({ lane, attempts }: Turn): number | undefined =>
+const timeoutOf = ({ lane, attempts }: Delivery): number | undefined =>
   lane === 'webhook-unanswered' && attempts % 3 !== 0 ? hastyMs : undefined;
 
 async function linksOf(
   { findEventId, keys }: SendDeps,
-  { deviceUuid, data, alarmId }: Turn,
+  { deviceUuid, data, alarmId }: Delivery,
 ): Promise<HookLinks> {
   return {
     eventId: deviceUuid !== null && data ? await findEventId(deviceUuid, data) : undefined,
@@ -189,7 +206,7 @@ async function linksOf(
   };
 }
 
-const messageOf = ({ id, recipient, title, body, deviceUuid, engine }: Turn) => ({
+const messageOf = ({ id, recipient, title, body, deviceUuid, engine }: Delivery) => ({
   id,
   recipient,
   title,
@@ -199,7 +216,7 @@ const messageOf = ({ id, recipient, title, body, deviceUuid, engine }: Turn) => 
 
 async function sendMail(
   { email, keys }: SendDeps,
-  { id, recipient, type, title, body, language, deviceUuid }: Turn,
+  { id, recipient, type, title, body, language, deviceUuid }: Delivery,
   contactUuid: string,
 ): Promise<void> {
   if (!email) throw new DeliveryError('never', 'no-mail-server', 'SMTP_URL is not set.');
@@ -214,42 +231,46 @@ async function sendMail(
   await email.send({ id, recipient, ...text, unsubscribeUrl, unsubscribe });
 }
 
-type GatherDeps = { db: Sql; alarms: AlarmPort; clock: () => number };
-type Gathered = { title: string; alarmId: number | null };
+type DigestDeps = { db: Sql; alarms: AlarmPort; clock: Clock };
+type Digested = { title: string; alarmId: number | null };
 
 /**
  * A message as it goes out: with what became of its alarm meanwhile, or, where its recipient had many lately,
  * with all others that wait for it.
  */
-export async function gather({ db, alarms, clock }: GatherDeps, turn: Turn): Promise<Turn> {
-  const isOfMany = turn.isGathering && turn.kind !== 'webhook' && turn.deviceUuid !== null;
-  const others = isOfMany ? await gatherOthers(db, turn, clock()) : [];
-  const all = [turn, ...others];
+export async function digest(
+  { db, alarms, clock }: DigestDeps,
+  delivery: Delivery,
+): Promise<Delivery> {
+  const isOfMany =
+    delivery.isGathering && delivery.kind !== 'webhook' && delivery.deviceUuid !== null;
+  const others = isOfMany ? await listDigested(db, delivery, clock()) : [];
+  const all = [delivery, ...others];
   const ids = all.flatMap(({ alarmId }) => alarmId ?? []);
   const states = ids.length === 0 ? [] : await alarms.listAlarmsNow(db, [...new Set(ids)]);
   const stateOf = new Map(states.map((state) => [state.alarmId, state]));
   if (others.length === 0) {
-    const state = turn.alarmId === null ? undefined : stateOf.get(turn.alarmId);
-    return state && turn.type !== 'closed' ? sayMeanwhile(turn, state, clock()) : turn;
+    const state = delivery.alarmId === null ? undefined : stateOf.get(delivery.alarmId);
+    return state && delivery.type !== 'closed' ? sayMeanwhile(delivery, state, clock()) : delivery;
   }
   const open = all.filter(
     ({ alarmId }) => alarmId === null || stateOf.get(alarmId)?.closedTs === null,
   );
-  const text = textOf(open, all.length - open.length, wordsOf(turn.language));
-  return { ...turn, ...(turn.kind === 'sms' ? { ...text, body: asSms(text) } : text) };
+  const text = textOf(open, all.length - open.length, wordsOf(delivery.language));
+  return { ...delivery, ...(delivery.kind === 'sms' ? { ...text, body: asSms(text) } : text) };
 }
 
 /** As many of its lines as fit. */
-function asSms({ title, body }: Pick<Turn, 'title' | 'body'>): string {
+function asSms({ title, body }: Pick<Delivery, 'title' | 'body'>): string {
   const lines = [title, ...body.split('\n')];
   while (lines.length > 1 && countSegments(lines.join('\n')) > maxSegments) lines.pop();
   return lines.join('\n');
 }
 
 /** Also those that an attempt before has gathered. */
-async function gatherOthers(db: Sql, turn: Turn, nowMs: number): Promise<Gathered[]> {
-  const { id, contactId, accountId, kind, recipient } = turn;
-  const { rows } = await db.query<Gathered>(
+async function listDigested(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Digested[]> {
+  const { id, contactId, accountId, kind, recipient } = delivery;
+  const { rows } = await db.query<Digested>(
     `with gathered as (
        update notification n
           set grouped_in = $1
@@ -267,14 +288,14 @@ async function gatherOthers(db: Sql, turn: Turn, nowMs: number): Promise<Gathere
        returning n.id, n.title, n.alarm_id
      )
      select title, alarm_id as "alarmId" from gathered order by id desc`,
-    [id, contactId, accountId, kind, recipient, nowMs],
+    [id, contactId, accountId, kind, recipient, nowTs],
   );
   return rows;
 }
 
 const maxNamed = 10;
 
-function textOf(open: Gathered[], over: number, words: Words): Pick<Turn, 'title' | 'body'> {
+function textOf(open: Digested[], over: number, words: Words): Pick<Delivery, 'title' | 'body'> {
   // Newest first; the message that leads is the oldest.
   const newest = [...open.slice(1), ...open.slice(0, 1)];
   const named = newest.slice(0, maxNamed).map(({ title }) => title);
@@ -285,26 +306,26 @@ function textOf(open: Gathered[], over: number, words: Words): Pick<Turn, 'title
 }
 
 /** What was queued goes out all the same: it says what was done about its alarm since. */
-function sayMeanwhile(turn: Turn, state: AlarmNow, nowMs: number): Turn {
-  const words = wordsOf(turn.language);
-  const when = (ts: number) => describeTime(ts, nowMs, turn.timeZone, words);
+function sayMeanwhile(delivery: Delivery, state: AlarmNow, nowTs: WallMs): Delivery {
+  const words = wordsOf(delivery.language);
+  const when = (ts: number) => describeTime(ts, nowTs, delivery.timeZone, words);
   const { closedTs, acknowledgedTs, snoozedUntilTs } = state;
   const said =
     closedTs !== null
       ? words.overSince(when(closedTs))
       : acknowledgedTs !== null
         ? words.acknowledgedAt(when(acknowledgedTs))
-        : snoozedUntilTs !== null && snoozedUntilTs > nowMs
+        : snoozedUntilTs !== null && snoozedUntilTs > nowTs
           ? words.snoozedUntil(when(snoozedUntilTs))
           : null;
-  return said === null ? turn : { ...turn, body: `${turn.body}\n${said}` };
+  return said === null ? delivery : { ...delivery, body: `${delivery.body}\n${said}` };
 }
 
 export type DispatcherOptions = {
   db: Sql;
-  clock: () => number;
+  clock: Clock;
   /** Makes one attempt and writes down how it ended. */
-  deliver: (turn: Turn) => Promise<void>;
+  deliver: (delivery: Delivery) => Promise<void>;
   /** Deliveries of each lane under way at once in this process, of one account, and to one host of webhooks. */
   places: Record<Lane, number>;
   perAccount?: number;
@@ -334,26 +355,26 @@ const defaultPerHost = 16;
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { db, clock, deliver, places, pollIntervalMs, leaseMs, onError } = options;
   const { perAccount = defaultPerAccount, perHost = defaultPerHost } = options;
-  const underWay = new Set<{ turn: Turn; ended: Promise<void> }>();
+  const underWay = new Set<{ delivery: Delivery; ended: Promise<void> }>();
   let looking: Promise<void> | null = null;
   let again = false;
   let closed = false;
   let lastLookTs: number | null = null;
 
-  function begin(turn: Turn): void {
-    const ended = deliver(turn)
+  function begin(delivery: Delivery): void {
+    const ended = deliver(delivery)
       .catch(onError)
       .finally(() => {
-        underWay.delete(delivery);
+        underWay.delete(attempt);
         look();
       });
-    const delivery = { turn, ended };
-    underWay.add(delivery);
+    const attempt = { delivery, ended };
+    underWay.add(attempt);
   }
 
   function freePlaces(): Record<Lane, number> {
     const free = { ...places };
-    for (const { turn } of underWay) free[turn.lane] -= 1;
+    for (const { delivery } of underWay) free[delivery.lane] -= 1;
     return free;
   }
 
@@ -362,9 +383,16 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
       again = false;
       const free = freePlaces();
       if (Object.values(free).every((n) => n <= 0)) return;
-      const turns = [...underWay].map(({ turn }) => turn);
-      const query = { nowMs: clock(), places: free, perAccount, perHost, underWay: turns, leaseMs };
-      for (const turn of await takeTurns(db, query)) begin(turn);
+      const deliveries = [...underWay].map(({ delivery }) => delivery);
+      const query = {
+        nowTs: clock(),
+        places: free,
+        perAccount,
+        perHost,
+        underWay: deliveries,
+        leaseMs,
+      };
+      for (const delivery of await claimDue(db, query)) begin(delivery);
       lastLookTs = clock();
     } while (again && !closed);
   }

@@ -1,11 +1,12 @@
 import type { Sql } from '../db/sql.ts';
 import { mailboxOf } from '../lib/address.ts';
-import { takeRoom, type Asking, type Counted, type QuotasOf } from './allot.ts';
+import { takeFromDailyLimits, type Asking, type Counted, type QuotasOf } from './daily-limits.ts';
 import { lockCountsOf, type NewDirect, writeDirect } from './enqueue.ts';
 import { findSenders } from './recipients.ts';
 import type { Reason } from './reasons.ts';
 import { numberFormat, type Words } from './words.ts';
 import { wordsOf } from './text.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** A message to a contact that no event asks for. */
 export type DirectMessage = {
@@ -17,7 +18,7 @@ export type DirectMessage = {
 
 export type DirectOptions = {
   quotasOf: QuotasOf;
-  nowMs: number;
+  nowTs: WallMs;
   /** Where the request came from, as addresses are counted. */
   network: string;
   /** Anybody can register: accounts confirm their own address before they ask many others. */
@@ -37,8 +38,8 @@ export async function enqueueDirect(
   options: DirectOptions,
 ): Promise<DirectOutcome[]> {
   if (messages.length === 0) return [];
-  const { quotasOf, nowMs } = options;
-  const sender = (await findSenders(tx, [accountId], nowMs)).get(accountId);
+  const { quotasOf, nowTs } = options;
+  const sender = (await findSenders(tx, [accountId], nowTs)).get(accountId);
   const own = mailboxOf((await findEmail(tx, accountId)) ?? '');
   const isConfirmed = sender?.contacts.some(
     ({ kind, address }) => kind === 'email' && mailboxOf(address) === own,
@@ -57,7 +58,7 @@ export async function enqueueDirect(
   const outcomes = new Map<DirectMessage, DirectOutcome>();
   const isOwn = ({ contact }: DirectMessage) => mailboxOf(contact.address) === own;
   for (const message of messages.toSorted((a, b) => Number(isOwn(b)) - Number(isOwn(a)))) {
-    const room = takeRoom(countedIn(message), counts.used, quotasOf);
+    const room = takeFromDailyLimits(countedIn(message), counts.used, quotasOf);
     if ('full' in room) {
       outcomes.set(message, { state: 'held-back', reason: room.full });
       continue;
@@ -72,7 +73,7 @@ export async function enqueueDirect(
     queued.push({ accountId, channel, type, contactId, recipient, ...text });
     outcomes.set(message, { state: 'queued' });
   }
-  await writeDirect(tx, queued, { counted: counts.listCounted(), nowMs });
+  await writeDirect(tx, queued, { counted: counts.listCounted(), nowTs });
   return messages.map((message) => outcomes.get(message) ?? { state: 'held-back' });
 }
 
@@ -91,9 +92,9 @@ export async function enqueueQuotaNotice(
   tx: Sql,
   accountId: number,
   quotas: readonly QuotaInUse[],
-  options: { quotasOf: QuotasOf; nowMs: number },
+  options: { quotasOf: QuotasOf; nowTs: WallMs },
 ): Promise<void> {
-  const sender = (await findSenders(tx, [accountId], options.nowMs)).get(accountId);
+  const sender = (await findSenders(tx, [accountId], options.nowTs)).get(accountId);
   const emails = (sender?.contacts ?? []).filter(({ kind }) => kind === 'email');
   const say = (words: Words) => describeQuotas(quotas, words);
   const messages = emails.map((contact) => ({ type: 'notice' as const, contact, say }));

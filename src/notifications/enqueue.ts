@@ -10,7 +10,7 @@ import type { DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import { slicesOf } from '../lib/text.ts';
 import {
-  allot,
+  applyDailyLimits,
   type Allotted,
   type Counted,
   countedOf,
@@ -18,8 +18,8 @@ import {
   counterName,
   countersOf,
   type QuotasOf,
-  takeRoom,
-} from './allot.ts';
+  takeFromDailyLimits,
+} from './daily-limits.ts';
 import { isLimit, type Reason, reasons } from './reasons.ts';
 import {
   address,
@@ -35,10 +35,11 @@ import {
   type MessageType,
   type NoticeData,
   type Sender,
-  sortOut,
+  groupByAccount,
   type Unsent,
 } from './recipients.ts';
 import { bodyOf, describeTime, titleOf, type Wording, wordsOf } from './text.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /**
  * Writes what people are told, and the jobs that deliver it, within the caller's transaction: what rolls
@@ -51,24 +52,24 @@ export async function enqueueNotifications(
   notifications: Iterable<NewNotification>,
   options: EnqueueOptions,
 ): Promise<void> {
-  const { quotasOf, nowMs, note } = options;
+  const { quotasOf, nowTs, note } = options;
   const unsent = createUnsentList(note);
-  const byAccount = sortOut(notifications, options, unsent);
+  const byAccount = groupByAccount(notifications, options, unsent);
   if (byAccount.size === 0) return;
-  const senders = await findSenders(tx, [...byAccount.keys()], nowMs, alarmsIn(byAccount));
+  const senders = await findSenders(tx, [...byAccount.keys()], nowTs, alarmsIn(byAccount));
   const devices = await findWords(tx, byAccount, unsent.list());
   const candidates = [...byAccount].flatMap(([accountId, asked]) => {
     const sender = senders.get(accountId);
     return sender ? address(asked, sender, devices, options, unsent) : [];
   });
-  const counts = await lockCountsOf(tx, candidates.map(countedOf), { quotasOf, nowMs });
-  const queued = allot(candidates, counts.used, quotasOf, unsent, note);
+  const counts = await lockCountsOf(tx, candidates.map(countedOf), { quotasOf, nowTs });
+  const queued = applyDailyLimits(candidates, counts.used, quotasOf, unsent, note);
   await writeNotifications(tx, {
     queued,
     unsent: unsent.list(),
     counted: counts.listCounted(),
-    wordingOf: wordingFrom(senders, devices, nowMs),
-    nowMs,
+    wordingOf: wordingFrom(senders, devices, nowTs),
+    nowTs,
   });
 }
 
@@ -84,13 +85,13 @@ const alarmsIn = (byAccount: ReadonlyMap<number, AskedOfAccount>): number[] => [
 export async function lockCountsOf(
   tx: Sql,
   messages: Counted[],
-  { quotasOf, nowMs }: { quotasOf: QuotasOf; nowMs: number },
+  { quotasOf, nowTs }: { quotasOf: QuotasOf; nowTs: WallMs },
 ) {
   const counters = new Map<string, Counter>();
   for (const message of messages)
     for (const counter of countersOf(message, quotasOf))
       counters.set(counterName(counter), counter);
-  const before = await lockCounts(tx, [...counters.values()], nowMs);
+  const before = await lockCounts(tx, [...counters.values()], nowTs);
   const used = new Map(before);
   const listCounted = () =>
     [...counters].flatMap(([name, counter]) => {
@@ -124,12 +125,12 @@ async function findWords(
 function wordingFrom(
   senders: ReadonlyMap<number, Sender>,
   devices: ReadonlyMap<number, DeviceWords>,
-  nowMs: number,
+  nowTs: WallMs,
 ): (notification: NewNotification) => Wording {
   return ({ accountId, deviceId, deviceUuid }) => {
     const { language = null, timeZone = null } = senders.get(accountId) ?? {};
     const { name, senses = {} } = devices.get(deviceId) ?? {};
-    return { language, timeZone, deviceName: name || deviceUuid, senses, nowMs };
+    return { language, timeZone, deviceName: name || deviceUuid, senses, nowTs };
   };
 }
 
@@ -145,7 +146,7 @@ const day = (parameter: string) => `(ms_to_timestamp(${parameter}) at time zone 
 export async function lockCounts(
   tx: Sql,
   counters: readonly Counter[],
-  nowMs: number,
+  nowTs: WallMs,
 ): Promise<Map<string, number>> {
   if (counters.length === 0) return new Map();
   const { rows } = await tx.query<Counter & { used: number }>({
@@ -163,7 +164,7 @@ export async function lockCounts(
       counters.map(({ kind }) => kind),
       counters.map(({ accountId }) => accountId),
       counters.map(({ key }) => key),
-      nowMs,
+      nowTs,
     ],
   });
   return new Map(rows.map((row) => [counterName(row), row.used]));
@@ -175,7 +176,7 @@ export type Decided = {
   /** How much more is counted than before; these are locked. */
   counted: readonly (Counter & { more: number })[];
   wordingOf: (notification: NewNotification) => Wording;
-  nowMs: number;
+  nowTs: WallMs;
 };
 
 /** A statement brings so many: to put their texts together is a piece of its own. */
@@ -228,7 +229,7 @@ function createTexts(wordingOf: Decided['wordingOf']) {
 async function writeSome(
   tx: Sql,
   texts: ReturnType<typeof createTexts>,
-  { queued, unsent, counted, nowMs }: Decided,
+  { queued, unsent, counted, nowTs }: Decided,
 ): Promise<void> {
   if (queued.length === 0 && unsent.length === 0) return;
   const all = [...queued, ...unsent];
@@ -294,14 +295,14 @@ async function writeSome(
       counted.map(({ accountId }) => accountId),
       counted.map(({ key }) => key),
       counted.map(({ more }) => more),
-      nowMs,
+      nowTs,
       [...queued.map(({ contactId }) => contactId), ...unsent.map(() => null)],
       [...queued.map(dataOf), ...unsent.map(() => null)],
       dueChannel,
       all.map(({ notification }) => notification.about?.alarmId ?? null),
       all.map(({ notification }) => notification.about?.announcement ?? null),
       [...queued.map(typeOf), ...unsent.map(() => 'notice')],
-      [...queued.map(({ dueMs }) => dueMs ?? nowMs), ...unsent.map(() => nowMs)],
+      [...queued.map(({ dueMs }) => dueMs ?? nowTs), ...unsent.map(() => nowTs)],
     ],
   });
 }
@@ -329,9 +330,9 @@ export type Ask = Announced & {
 };
 
 /** What became of an ask. `queued`: messages for now; `planned`: by `afterMs`. Both 0: why nobody is told. */
-export type Told = { queued: number; planned: number; notNotified: NotNotified | null };
+export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
 
-export type TellOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
+export type NotifyOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
   /** The channels of this process; those of others are read from the database. */
   ownChannels: readonly MessageChannel[];
 };
@@ -340,10 +341,14 @@ export type TellOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
  * Queues what people are to be told within the caller's transaction, and answers for each ask, in their order,
  * how many messages that makes, or why it makes none.
  */
-export async function tell(tx: Sql, asks: readonly Ask[], options: TellOptions): Promise<Told[]> {
+export async function notify(
+  tx: Sql,
+  asks: readonly Ask[],
+  options: NotifyOptions,
+): Promise<NotifyResult[]> {
   if (asks.length === 0) return [];
   const { ownChannels, ...rest } = options;
-  const configured = await findConfigured(tx, ownChannels, options.nowMs);
+  const configured = await findConfigured(tx, ownChannels, options.nowTs);
   const tallies = asks.map(() => ({ queued: 0, planned: 0, reasons: new Set<Reason>() }));
   const placeOf = new Map<NewNotification, number>();
   for (const [place, ask] of asks.entries())
@@ -394,7 +399,7 @@ export type ClosedAlarm = {
 };
 
 /** A contact that was told of an alarm, and what it was told. */
-type ToldContact = {
+type NotifiedContact = {
   alarmId: number;
   announcement: number;
   contactId: number;
@@ -412,45 +417,45 @@ type ToldContact = {
  * Queues the message that an alarm is over for contacts with `whenOver` that were told of it, as far as the
  * day's limits go. What a person, another profile or a configuration closed is told to webhooks only.
  */
-export async function tellOver(
+export async function notifyResolved(
   tx: Sql,
   closed: readonly ClosedAlarm[],
-  { quotasOf, nowMs }: { quotasOf: QuotasOf; nowMs: number },
+  { quotasOf, nowTs }: { quotasOf: QuotasOf; nowTs: WallMs },
 ): Promise<void> {
   if (closed.length === 0) return;
-  const contacts = await listToldContacts(tx, closed);
+  const contacts = await listNotifiedContacts(tx, closed);
   if (contacts.length === 0) return;
-  const countedIn = ({ accountId, kind: channel, address: recipient }: ToldContact) => ({
+  const countedIn = ({ accountId, kind: channel, address: recipient }: NotifiedContact) => ({
     accountId,
     channel,
     recipient,
   });
-  const counts = await lockCountsOf(tx, contacts.map(countedIn), { quotasOf, nowMs });
+  const counts = await lockCountsOf(tx, contacts.map(countedIn), { quotasOf, nowTs });
   const byId = new Map(closed.map((one) => [one.alarmId, one]));
   const bodies = new Map<string, string>();
-  const bodyFor = ({ language, timeZone }: ToldContact, { closedTs }: ClosedAlarm): string => {
+  const bodyFor = ({ language, timeZone }: NotifiedContact, { closedTs }: ClosedAlarm): string => {
     const key = `${closedTs} ${language} ${timeZone}`;
-    const body = bodies.get(key) ?? resolvedBody(closedTs, { language, timeZone, nowMs });
+    const body = bodies.get(key) ?? resolvedBody(closedTs, { language, timeZone, nowTs });
     bodies.set(key, body);
     return body;
   };
   const messages = contacts.flatMap((contact) => {
     const one = byId.get(contact.alarmId);
-    const room = takeRoom(countedIn(contact), counts.used, quotasOf);
+    const room = takeFromDailyLimits(countedIn(contact), counts.used, quotasOf);
     return one && !('full' in room) ? [messageOf(contact, one, bodyFor(contact, one))] : [];
   });
-  await writeDirect(tx, messages, { counted: counts.listCounted(), nowMs });
+  await writeDirect(tx, messages, { counted: counts.listCounted(), nowTs });
 }
 
 function resolvedBody(
   closedTs: number,
-  { language, timeZone, nowMs }: Pick<ToldContact, 'language' | 'timeZone'> & { nowMs: number },
+  { language, timeZone, nowTs }: Pick<NotifiedContact, 'language' | 'timeZone'> & { nowTs: WallMs },
 ): string {
   const words = wordsOf(language);
-  return words.overSince(describeTime(closedTs, nowMs, timeZone, words));
+  return words.overSince(describeTime(closedTs, nowTs, timeZone, words));
 }
 
-function messageOf(contact: ToldContact, closed: ClosedAlarm, body: string): NewDirect {
+function messageOf(contact: NotifiedContact, closed: ClosedAlarm, body: string): NewDirect {
   const { accountId, kind, contactId, address, title, language, data } = contact;
   const words = wordsOf(language);
   return {
@@ -471,8 +476,11 @@ function messageOf(contact: ToldContact, closed: ClosedAlarm, body: string): New
 }
 
 /** Each once, with the first that it was told. */
-async function listToldContacts(tx: Sql, closed: readonly ClosedAlarm[]): Promise<ToldContact[]> {
-  const { rows } = await tx.query<ToldContact>({
+async function listNotifiedContacts(
+  tx: Sql,
+  closed: readonly ClosedAlarm[],
+): Promise<NotifiedContact[]> {
+  const { rows } = await tx.query<NotifiedContact>({
     name: 'outbox-list-told-contacts',
     text: `
       select distinct on (n.alarm_id, c.id) n.alarm_id as "alarmId", n.announcement,
@@ -511,18 +519,18 @@ export type NewDirect = {
 export async function writeDirect(
   tx: Sql,
   messages: NewDirect[],
-  { counted, nowMs }: Pick<Decided, 'counted' | 'nowMs'>,
+  { counted, nowTs }: Pick<Decided, 'counted' | 'nowTs'>,
 ): Promise<void> {
   for (const [n, some] of slicesOf(messages, rowsAtOnce).entries()) {
     if (n > 0) await setImmediate();
-    await writeSomeDirect(tx, some, { counted: n === 0 ? counted : [], nowMs });
+    await writeSomeDirect(tx, some, { counted: n === 0 ? counted : [], nowTs });
   }
 }
 
 async function writeSomeDirect(
   tx: Sql,
   messages: NewDirect[],
-  { counted, nowMs }: Pick<Decided, 'counted' | 'nowMs'>,
+  { counted, nowTs }: Pick<Decided, 'counted' | 'nowTs'>,
 ): Promise<void> {
   await tx.query(
     `with counted as (
@@ -555,7 +563,7 @@ async function writeSomeDirect(
       messages.map(({ recipient }) => recipient),
       messages.map(({ title }) => title),
       messages.map(({ body }) => body),
-      nowMs,
+      nowTs,
       dueChannel,
       messages.map(({ about }) => about?.deviceId ?? null),
       messages.map(({ about }) => about?.alarmId ?? null),

@@ -2,6 +2,7 @@ import { createLimitedLines } from '../log/limited-lines.ts';
 import type { Logger } from '../log/logger.ts';
 import type { DeliveryError } from './channels/channel.ts';
 import { restAfterFailuresMs } from './outbox.ts';
+import type { Clock } from '../lib/clock-readings.ts';
 
 /** Where the outbox writes. */
 export type NotificationLog = Pick<Logger, 'debug' | 'info' | 'warn'>;
@@ -35,7 +36,7 @@ const maxReceivers = 1_000;
  */
 export function createUndeliveredLog(
   warn: (fields: Record<string, unknown>) => void,
-  clock: () => number,
+  clock: Clock,
 ): UndeliveredLog {
   function write({ about, host, via, failure, again }: FailedAttempt, count: number): void {
     const { reason, message } = failure;

@@ -19,13 +19,19 @@ import {
   type Ask,
   type ClosedAlarm,
   enqueueNotifications,
-  tell,
-  tellOver,
-  type Told,
+  notify,
+  notifyResolved,
+  type NotifyResult,
 } from './enqueue.ts';
 import { createUndeliveredLog, type NotificationLog } from './log.ts';
 import { takeOldMessages } from './old-jobs.ts';
-import { dropPlanned, endAnnouncement, forgetTurns, giveUpOld, queuePlanned } from './outbox.ts';
+import {
+  dropPlanned,
+  endAnnouncement,
+  forgetRecipients,
+  giveUpOld,
+  queuePlanned,
+} from './outbox.ts';
 import {
   type AlarmPort,
   createNumberRule,
@@ -33,20 +39,21 @@ import {
   forgetProcess,
   type MessageChannel,
   type NumberRule,
-  tellChannels,
+  announceChannels,
 } from './recipients.ts';
 import { forgetCounts, forgetOutcomes } from './routes.ts';
 import type { MessageQuotas, NotificationSettings } from './settings.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 export type Notifications = {
   /** Writes messages within the transaction of their event. */
   enqueue: (tx: Sql, notifications: Iterable<NewNotification>) => Promise<void>;
   /** Queues what people are told of alarms and notices within the caller's transaction. */
-  tell: (tx: Sql, asks: readonly Ask[]) => Promise<Told[]>;
+  notify: (tx: Sql, asks: readonly Ask[]) => Promise<NotifyResult[]>;
   /** Drops what is planned for alarms that were acknowledged, snoozed or closed. */
   dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
   /** Tells that alarms are over, whoever is to hear of it. */
-  tellOver: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
+  notifyResolved: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
   /** When this process last looked for messages that are due, ms; null: not yet. */
   lastLookTs: () => number | null;
   /** Lets deliveries under way end; what is not delivered stays in the database. */
@@ -66,12 +73,12 @@ export type NotificationsOptions = {
   /** What messages need of the alarms that they are about. */
   alarms: AlarmPort;
   log: NotificationLog;
-  clock: () => number;
+  clock: Clock;
   /** The time by which messages may be forgotten and given up, ms; null: not now. Absent: `clock`. */
-  believedTs?: () => number | null;
+  believedTs?: () => WallMs | null;
   /** Stand in for those that the configuration names. */
   drivers?: Drivers;
-  /** Told how each attempt ended, for whoever counts. */
+  /** NotifyResult how each attempt ended, for whoever counts. */
   onOutcome?: (outcome: { kind: MessageChannel; state: AttemptState }) => void;
 };
 
@@ -134,11 +141,11 @@ export async function startNotifications(options: NotificationsOptions): Promise
   }, tendIntervalMs);
   return {
     enqueue: (tx, notifications) =>
-      enqueueNotifications(tx, notifications, { ...rules, nowMs: clock() }),
-    tell: (tx, asks) => tell(tx, asks, { ...rules, ownChannels, nowMs: clock() }),
+      enqueueNotifications(tx, notifications, { ...rules, nowTs: clock() }),
+    notify: (tx, asks) => notify(tx, asks, { ...rules, ownChannels, nowTs: clock() }),
     lastLookTs: delivering.lastLookTs,
     dropPlanned,
-    tellOver: (tx, closed) => tellOver(tx, closed, { quotasOf, nowMs: clock() }),
+    notifyResolved: (tx, closed) => notifyResolved(tx, closed, { quotasOf, nowTs: clock() }),
     close: async () => {
       clearInterval(timer);
       await delivering.close();
@@ -189,9 +196,9 @@ export type DeliverySideDeps = {
   /** The longest that a push or an SMS may take. */
   timeoutMs: number;
   log: NotificationLog;
-  clock: () => number;
+  clock: Clock;
   /** The time by which things may be forgotten and given up, ms; null: not now, the clock is in doubt. */
-  believedTs: () => number | null;
+  believedTs: () => WallMs | null;
   onOutcome?: DeliveryDeps['onOutcome'];
   /** The channels of this process beside those of contacts. */
   channels: string[];
@@ -232,7 +239,7 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
       ),
     clock,
   );
-  const delivery: DeliveryDeps = {
+  const deliveryDeps: DeliveryDeps = {
     ...deps,
     undelivered,
     db: inTurn(db, databasePlaces),
@@ -248,12 +255,12 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     );
   const process = randomUUID();
   const channels = [...deps.channels, ...(email ? ['email'] : []), 'webhook'];
-  const tell = () => tellChannels(db, process, { channels, nowMs: clock() });
-  await tell();
+  const announce = () => announceChannels(db, process, { channels, nowTs: clock() });
+  await announce();
   const turns = startDispatcher({
     db,
     clock,
-    deliver: (turn) => deliver(delivery, turn),
+    deliver: (delivery) => deliver(deliveryDeps, delivery),
     places: { push: concurrency, sms: concurrency, email: mailPlaces, ...hookPlaces },
     pollIntervalMs,
     leaseMs: Math.max(hookTimeoutMs, mail?.timeoutMs ?? 0, deps.timeoutMs) + leaseMarginMs,
@@ -272,11 +279,11 @@ export async function startDeliverySide(deps: DeliverySideDeps): Promise<Deliver
     lastLookTs: turns.lastLookTs,
     async tend() {
       undelivered.flush();
-      await tell();
+      await announce();
       const nowTs = believedTs();
       // In doubt nothing has waited too long; what is for a contact that is gone is given up all the same.
-      await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowMs: clock() });
-      if (nowTs !== null) await forgetTurns(db, nowTs - dayMs);
+      await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowTs: clock() });
+      if (nowTs !== null) await forgetRecipients(db, nowTs - dayMs);
     },
     async close() {
       clearInterval(promoting);
@@ -318,15 +325,15 @@ function inTurn(db: Database, most: number): Database {
 async function giveUp(
   db: Database,
   alarms: AlarmPort,
-  { beforeMs, nowMs }: { beforeMs: number; nowMs: number },
+  { beforeMs, nowTs }: { beforeMs: number; nowTs: WallMs },
 ): Promise<void> {
-  const ended = await giveUpOld(db, beforeMs, nowMs);
+  const ended = await giveUpOld(db, beforeMs, nowTs);
   for (const one of ended) {
     const { alarmId } = one;
     if (alarmId === null) continue;
     await db.transaction(async (tx) => {
       await alarms.lockAlarms(tx, [alarmId]);
-      await endAnnouncement(tx, one, { alarms, nowTs: nowMs });
+      await endAnnouncement(tx, one, { alarms, nowTs });
     });
   }
 }

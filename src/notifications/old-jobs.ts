@@ -1,5 +1,6 @@
 import type { Sql } from '../db/sql.ts';
 import { dueChannel } from './recipients.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 // 0.2.0 and 0.3.0 deliver push and SMS by jobs in a schema of their own (a library's, graphile-worker), and give their
 // messages no `due_at`. They may still run beside this version, or have left jobs behind. Whoever has a message's job
@@ -16,10 +17,10 @@ const deliverTask = 'deliver-notification';
 const abandonedAfterMs = 120_000;
 
 /**
- * Takes the messages into the outbox whose jobs nobody works on, to be delivered at once (`nowMs`, since the epoch). Jobs
+ * Takes the messages into the outbox whose jobs nobody works on, to be delivered at once (`nowTs`, since the epoch). Jobs
  * that this role may not see or delete stay with their program; gives false then.
  */
-export async function takeOldMessages(sql: Sql, nowMs: number): Promise<boolean> {
+export async function takeOldMessages(sql: Sql, nowTs: WallMs): Promise<boolean> {
   const access = await findAccess(sql);
   if (access !== 'all') return access === 'none there';
   await sql.query(
@@ -37,7 +38,7 @@ export async function takeOldMessages(sql: Sql, nowMs: number): Promise<boolean>
        returning n.id
      )
      select pg_notify($4, '') from due limit 1`,
-    [nowMs, deliverTask, abandonedAfterMs, dueChannel],
+    [nowTs, deliverTask, abandonedAfterMs, dueChannel],
   );
   return true;
 }

@@ -14,25 +14,26 @@
  */
 
 import type { Sql } from '../db/sql.ts';
-import { countersOf } from './allot.ts';
+import { countersOf } from './daily-limits.ts';
 import type { Reason } from './reasons.ts';
 import {
   type AlarmPort,
   dueChannel,
   type Lane,
   type RecipientKey,
-  type Turn,
+  type Delivery,
 } from './recipients.ts';
 import type { MessageQuotas } from './settings.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type DueQuery = {
-  nowMs: number;
+  nowTs: WallMs;
   /** How many of each lane at most. */
   places: Record<Lane, number>;
   perAccount: number;
   perHost: number;
   /** What is under way here. */
-  underWay: readonly Pick<Turn, 'accountId' | 'lane' | 'host'>[];
+  underWay: readonly Pick<Delivery, 'accountId' | 'lane' | 'host'>[];
   /** A recipient that nobody settled is free again after so long: its process ended. */
   leaseMs: number;
 };
@@ -98,7 +99,7 @@ const waiting = `
         order by account_id, kind, recipient limit 1) as n
   )`;
 
-type Taken = Turn & { id: number | null };
+type Taken = Delivery & { id: number | null };
 
 /**
  * Webhooks by how their last delivery ended: those that nobody answered share a few places, and those that were
@@ -118,10 +119,10 @@ const hostOf = `case when c.kind = 'webhook' then substring(c.address_normal fro
  * none before those that came earlier; of an account its recipient that waited longest since it was served; of all
  * accounts likewise, in each lane, and of one host of webhooks `perHost` at most. The row of a contact, or of a recipient, is its lock, also between processes.
  */
-export async function takeTurns(
+export async function claimDue(
   sql: Sql,
-  { nowMs, places, perAccount, perHost, underWay, leaseMs }: DueQuery,
-): Promise<Turn[]> {
+  { nowTs, places, perAccount, perHost, underWay, leaseMs }: DueQuery,
+): Promise<Delivery[]> {
   const { rows } = await sql.query<Taken>({
     name: 'outbox-take-turns',
     text: `
@@ -224,7 +225,7 @@ export async function takeTurns(
         left join begun n on n.id = t.notification_id
         left join device d on d.id = n.device_id`,
     values: [
-      nowMs,
+      nowTs,
       perAccount,
       underWay.map(({ accountId }) => accountId),
       leaseMs,
@@ -235,14 +236,14 @@ export async function takeTurns(
       perHost,
     ],
   });
-  const turns = rows.filter((row): row is Turn => row.id !== null);
+  const deliveries = rows.filter((row): row is Delivery => row.id !== null);
   // Another process has settled the message between the look and the lock.
-  for (const row of rows) if (row.id === null) await freeTurn(sql, row);
-  return turns;
+  for (const row of rows) if (row.id === null) await freeRecipient(sql, row);
+  return deliveries;
 }
 
-async function freeTurn(sql: Sql, turn: RecipientKey): Promise<void> {
-  const { contactId, accountId, kind, recipient } = turn;
+async function freeRecipient(sql: Sql, delivery: RecipientKey): Promise<void> {
+  const { contactId, accountId, kind, recipient } = delivery;
   await (contactId === null
     ? sql.query(
         `update recipient_turn set busy_until = null
@@ -260,7 +261,7 @@ async function freeTurn(sql: Sql, turn: RecipientKey): Promise<void> {
 export async function endAnnouncement(
   tx: Sql,
   { alarmId, announcement }: GivenUp,
-  { alarms, nowTs }: { alarms: AlarmPort; nowTs: number },
+  { alarms, nowTs }: { alarms: AlarmPort; nowTs: WallMs },
 ): Promise<void> {
   if (alarmId === null || announcement === null) return;
   const { rows } = await tx.query<{ waiting: number; told: number; all: number }>(
@@ -273,7 +274,7 @@ export async function endAnnouncement(
   );
   const [{ waiting, told, all } = { waiting: 0, told: 0, all: 0 }] = rows;
   const of = { announcement, nowTs };
-  if (told > 0) await alarms.noteTold(tx, alarmId, of);
+  if (told > 0) await alarms.noteNotified(tx, alarmId, of);
   else if (waiting === 0 && all > 0) await alarms.takeBack(tx, alarmId, of);
 }
 
@@ -295,7 +296,7 @@ const unlimited: MessageQuotas = {
 };
 
 /** Messages that will not be sent count no longer, where the day that they were counted on lasts. */
-export async function giveBack(tx: Sql, messages: readonly CountedMessage[]): Promise<void> {
+export async function refund(tx: Sql, messages: readonly CountedMessage[]): Promise<void> {
   const counters = messages.flatMap(({ accountId, kind: channel, recipient, countedOn }) =>
     countedOn === null
       ? []
@@ -345,7 +346,7 @@ export async function dropPlanned(tx: Sql, alarmIds: readonly number[]): Promise
      returning account_id as "accountId", kind, recipient, counted_on::text as "countedOn"`,
     [alarmIds],
   );
-  await giveBack(tx, rows);
+  await refund(tx, rows);
 }
 
 /** Puts off what is planned for devices until their mute ends. */
@@ -362,7 +363,7 @@ export async function putOffPlanned(
 }
 
 /** Queues what was planned for now. Its day is that on which it is due. */
-export async function queuePlanned(sql: Sql, nowMs: number): Promise<void> {
+export async function queuePlanned(sql: Sql, nowTs: WallMs): Promise<void> {
   await sql.query(
     `with due as (
        select id from notification
@@ -375,7 +376,7 @@ export async function queuePlanned(sql: Sql, nowMs: number): Promise<void> {
        returning n.id
      )
      select pg_notify($2, '') from queued limit 1`,
-    [nowMs, dueChannel],
+    [nowTs, dueChannel],
   );
 }
 
@@ -383,7 +384,7 @@ export async function queuePlanned(sql: Sql, nowMs: number): Promise<void> {
 export type GivenUp = { alarmId: number | null; announcement: number | null };
 
 /** Gives up what waited too long for its turn, and what is for a contact that is gone. */
-export async function giveUpOld(sql: Sql, beforeMs: number, nowMs: number): Promise<GivenUp[]> {
+export async function giveUpOld(sql: Sql, beforeMs: number, nowTs: WallMs): Promise<GivenUp[]> {
   const { rows } = await sql.query<GivenUp & CountedMessage>(
     `update notification n
         set state = 'failed', changed_at = ms_to_timestamp($2),
@@ -395,18 +396,18 @@ export async function giveUpOld(sql: Sql, beforeMs: number, nowMs: number): Prom
                  and not exists (select from contact c where c.id = n.contact_id)))
      returning alarm_id as "alarmId", announcement, account_id as "accountId", kind, recipient,
                counted_on::text as "countedOn"`,
-    [beforeMs, nowMs],
+    [beforeMs, nowTs],
   );
-  await giveBack(sql, rows);
+  await refund(sql, rows);
   return rows.map(({ alarmId, announcement }) => ({ alarmId, announcement }));
 }
 
-export type TurnOutcome = {
+export type DeliveryOutcome = {
   state: 'queued' | 'sent' | 'logged' | 'failed';
   reason: Reason | null;
   error: string | null;
   via: string;
-  nowMs: number;
+  nowTs: WallMs;
   /** When it is tried again, where it is. */
   dueMs: number;
   /** So long the recipient asked to be left alone. */
@@ -424,7 +425,7 @@ const gatherAfter = 10;
 const gatherMs = 600_000;
 
 /** The alarms that a message is about, and those that went out with it. */
-export async function listAlarmIds(tx: Sql, { id, alarmId }: Turn): Promise<number[]> {
+export async function listAlarmIds(tx: Sql, { id, alarmId }: Delivery): Promise<number[]> {
   const { rows } = await tx.query<{ alarmId: number }>(
     `select distinct alarm_id as "alarmId" from notification
       where grouped_in = $1 and alarm_id is not null`,
@@ -437,34 +438,38 @@ export async function listAlarmIds(tx: Sql, { id, alarmId }: Turn): Promise<numb
  * Writes down how an attempt ended, also of the messages that went out with it, and gives the turn back. What
  * failed for good no longer counts for the limits of its day. Gives the announcements that it was about.
  */
-export async function settleTurn(tx: Sql, turn: Turn, outcome: TurnOutcome): Promise<GivenUp[]> {
-  const { state, reason, error, via, nowMs, dueMs } = outcome;
+export async function settleDelivery(
+  tx: Sql,
+  delivery: Delivery,
+  outcome: DeliveryOutcome,
+): Promise<GivenUp[]> {
+  const { state, reason, error, via, nowTs, dueMs } = outcome;
   const { rows } = await tx.query<GivenUp & { countedOn: string | null }>(
     `update notification
         set state = $2, reason = $3, error = $4, via = $5, changed_at = ms_to_timestamp($6),
             due_at = ms_to_timestamp($7)
       where (id = $1 or grouped_in = $1) and state = 'queued'
      returning counted_on::text as "countedOn", alarm_id as "alarmId", announcement`,
-    [turn.id, state, reason, error, via, nowMs, dueMs],
+    [delivery.id, state, reason, error, via, nowTs, dueMs],
   );
-  await giveTurnBack(tx, turn, outcome, rows.length);
+  await releaseRecipient(tx, delivery, outcome, rows.length);
   if (state === 'failed')
-    await giveBack(
+    await refund(
       tx,
-      rows.map(({ countedOn }) => ({ ...turn, countedOn })),
+      rows.map(({ countedOn }) => ({ ...delivery, countedOn })),
     );
   return rows;
 }
 
 /** `told`: of how many messages the recipient now knows. */
-async function giveTurnBack(
+async function releaseRecipient(
   tx: Sql,
-  turn: Turn,
-  outcome: TurnOutcome,
+  delivery: Delivery,
+  outcome: DeliveryOutcome,
   told: number,
 ): Promise<void> {
-  const { contactId, accountId, kind, recipient, type } = turn;
-  const { state, reason, nowMs, restMs, hasFailed } = outcome;
+  const { contactId, accountId, kind, recipient, type } = delivery;
+  const { state, reason, nowTs, restMs, hasFailed } = outcome;
   const isOver = state === 'sent' || state === 'logged';
   const isCounted = isOver && kind !== 'webhook' && type !== 'confirm' && type !== 'test';
   // Ten of the newest are enough, also where one message told of forty.
@@ -480,7 +485,7 @@ async function giveTurnBack(
     gathers_until = case when $3 = 0 then gathers_until
                          when (${recent})[${gatherAfter}] > ms_to_timestamp($2::bigint - ${gatherMs})
                          then ms_to_timestamp($2::bigint + ${gatherMs}) end`;
-  const values = [hasFailed, nowMs, isCounted ? Math.min(told, gatherAfter) : 0, restMs];
+  const values = [hasFailed, nowTs, isCounted ? Math.min(told, gatherAfter) : 0, restMs];
   if (contactId === null)
     await tx.query(
       `update recipient_turn set ${changes}
@@ -497,7 +502,7 @@ async function giveTurnBack(
 }
 
 /** Recipients that are no contacts, and have had nothing for a day, need no row. */
-export async function forgetTurns(sql: Sql, beforeMs: number): Promise<void> {
+export async function forgetRecipients(sql: Sql, beforeMs: number): Promise<void> {
   await sql.query(
     `delete from recipient_turn
       where served_at < ms_to_timestamp($1)

@@ -5,6 +5,7 @@ import type { Sql } from '../db/sql.ts';
 import type { Reason } from './reasons.ts';
 import type { MessageQuotas } from './settings.ts';
 import type { SenseWordsBySId } from './text.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type EnqueueOptions = {
   /** What may be sent on one day (UTC); what is beyond is held back. */
@@ -12,7 +13,7 @@ export type EnqueueOptions = {
   isAllowedNumber: NumberRule;
   /** No account needs the operator's permission for SMS. */
   isSmsForAll: boolean;
-  nowMs: number;
+  nowTs: WallMs;
   /** Channels that a process which delivers has; absent: all. Others are sent nothing. */
   configured?: ReadonlySet<MessageChannel>;
   /** Told what becomes of each message for each recipient. */
@@ -89,7 +90,7 @@ const spareSms = 200;
  * Sorts notifications by account. What is certainly too much for a day is counted and not kept: one
  * message may ask for tens of thousands.
  */
-export function sortOut(
+export function groupByAccount(
   notifications: Iterable<NewNotification>,
   { quotasOf, isAllowedNumber, note }: EnqueueOptions,
   unsent: UnsentList,
@@ -163,7 +164,7 @@ export type AlarmPort = {
   /** Nobody else settles messages of these alarms, nor changes them, until the transaction ends. */
   lockAlarms: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
   /** A message of this announcement reached somebody; told again it changes nothing. */
-  noteTold: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
+  noteNotified: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
   /** None of the messages of this announcement did, and none is left. */
   takeBack: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
   /** Alarms of this account may have changed, and that is committed. */
@@ -171,7 +172,7 @@ export type AlarmPort = {
 };
 
 /** `nowTs`: when its last message ended, ms. */
-export type OfAnnouncement = { announcement: number; nowTs: number };
+export type OfAnnouncement = { announcement: number; nowTs: WallMs };
 
 /** Whether SMS may be sent to a number that is normalized. */
 export type NumberRule = (number: string) => boolean;
@@ -193,10 +194,10 @@ export function createNumberRule(prefixes: readonly string[]): NumberRule {
 }
 
 /** Says for some minutes that a process with these channels delivers; of those that are long gone nothing is kept. */
-export async function tellChannels(
+export async function announceChannels(
   sql: Sql,
   process: string,
-  { channels, nowMs }: { channels: string[]; nowMs: number },
+  { channels, nowTs }: { channels: string[]; nowTs: WallMs },
 ): Promise<void> {
   await sql.query(
     `with old as (
@@ -205,7 +206,7 @@ export async function tellChannels(
      insert into delivering_process (process, channels, seen_at)
      values ($1, $2, ms_to_timestamp($3))
      on conflict (process) do update set channels = excluded.channels, seen_at = excluded.seen_at`,
-    [process, channels, nowMs],
+    [process, channels, nowTs],
   );
 }
 
@@ -223,13 +224,13 @@ const seenWithinMs = 180_000;
 export async function findConfigured(
   sql: Sql,
   ownChannels: readonly MessageChannel[],
-  nowMs: number,
+  nowTs: WallMs,
 ): Promise<Set<MessageChannel>> {
   const { rows } = await sql.query<{ channel: MessageChannel | 'sms-log' }>({
     name: 'outbox-find-configured',
     text: `select distinct unnest(channels) as channel
              from delivering_process where seen_at > ms_to_timestamp($1)`,
-    values: [nowMs - seenWithinMs],
+    values: [nowTs - seenWithinMs],
   });
   const others = rows.map(({ channel }) => (channel === 'sms-log' ? 'sms' : channel));
   return new Set([...ownChannels, ...others]);
@@ -255,7 +256,7 @@ function addressPushes(
   { pushes, beyond }: AskedOfAccount,
   { accountId, tokens, contacts, messagesUsed, webhooksUsed }: Sender,
   devices: Devices,
-  { quotasOf, configured, nowMs, note }: EnqueueOptions,
+  { quotasOf, configured, nowTs, note }: EnqueueOptions,
   unsent: UnsentList,
 ): MessageCandidate[] {
   const { messagesPerDay, webhooksPerDay } = quotasOf(accountId);
@@ -274,7 +275,7 @@ function addressPushes(
         channel: kind,
         recipient,
         contactId,
-        ...(afterMs > 0 && { dueMs: nowMs + afterMs }),
+        ...(afterMs > 0 && { dueMs: nowTs + afterMs }),
       })),
   ];
   const reasonOf = ({ channel }: MessageCandidate) =>
@@ -363,7 +364,7 @@ export type RecipientKey = {
 export type Lane = MessageChannel | 'webhook-new' | 'webhook-unanswered';
 
 /** A message whose recipient's turn it is; the recipient is busy until it is settled. */
-export type Turn = RecipientKey & {
+export type Delivery = RecipientKey & {
   id: number;
   lane: Lane;
   /** Of a webhook, with its port. */
@@ -431,7 +432,7 @@ const used = (kind: string) => `
 export async function findSenders(
   tx: Sql,
   accountIds: number[],
-  nowMs: number,
+  nowTs: WallMs,
   alarmIds: readonly number[] = [],
 ): Promise<Map<number, Sender>> {
   const { rows } = await tx.query<Sender>({
@@ -464,7 +465,7 @@ export async function findSenders(
              ${used('sms')} as "smsUsed"
         from account
        where account.id = any ($1)`,
-    values: [accountIds, nowMs, alarmIds],
+    values: [accountIds, nowTs, alarmIds],
   });
   return new Map(rows.map((row) => [row.accountId, row]));
 }

@@ -12,6 +12,7 @@ import {
   timestamp,
 } from '../http/schema.ts';
 import { Reason } from './reasons.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type NotificationRoutesDependencies = {
   db: Sql;
@@ -169,14 +170,14 @@ export async function forgetOutcomes(sql: Sql, beforeMs: number): Promise<void> 
 }
 
 /** Forgets what was counted on days before yesterday's, but for what somebody counts on right now. */
-export async function forgetCounts(sql: Sql, nowMs: number): Promise<void> {
+export async function forgetCounts(sql: Sql, nowTs: WallMs): Promise<void> {
   await sql.query(
     `delete from message_count
       where ctid = any(array(
         select ctid from message_count
          where day < (ms_to_timestamp($1) at time zone 'UTC')::date - 1
          for update skip locked))`,
-    [nowMs],
+    [nowTs],
   );
 }
 

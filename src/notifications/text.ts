@@ -3,6 +3,7 @@ import type { CauseDetail, CauseSense, SenseEvent } from '../contract/event.ts';
 import type { Language } from '../contract/values.ts';
 import { isTimeZone } from '../lib/time.ts';
 import { dateFormat, english, german, numberFormat, type Words } from './words.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 /** In whose words a message is written, and of which device. */
 export type Wording = {
@@ -11,7 +12,7 @@ export type Wording = {
   /** The device's name, or its uuid. */
   deviceName: string;
   senses: SenseWordsBySId;
-  nowMs: number;
+  nowTs: WallMs;
 };
 
 /** `<device name>: <event name>`. Of an SMS it is said in lists, and where several are told of in one. */
@@ -32,13 +33,13 @@ export function bodyOf(notification: NewNotification, wording: Wording, isLast: 
   if (notification.kind === 'sms') return smsText(wording.deviceName, notification.text, after);
   const { event } = notification;
   const causes = describeCauses(event, wording.senses, words).join('; ');
-  const when = describeTime(event.ts, wording.nowMs, wording.timeZone, words);
+  const when = describeTime(event.ts, wording.nowTs, wording.timeZone, words);
   return `${causes} (${when})${after}`;
 }
 
-function sinceOf({ about }: NewNotification, { nowMs, timeZone }: Wording, words: Words): string {
+function sinceOf({ about }: NewNotification, { nowTs, timeZone }: Wording, words: Words): string {
   if (about?.type !== 'repeated') return '';
-  const when = (ts: number) => describeTime(ts, nowMs, timeZone, words);
+  const when = (ts: number) => describeTime(ts, nowTs, timeZone, words);
   const { sinceTs, lastHeardTs } = about;
   const heard = lastHeardTs === undefined ? '' : ` ${words.lastHeard(when(lastHeardTs))}`;
   return `\n${words.openSince(when(sinceTs))}${heard}`;
@@ -262,11 +263,11 @@ function write(count: number, unit: string, locale: string): string {
 
 /**
  * A time of day with the zone's short name, "02:30 CEST"; with its date where that is another day than
- * `nowMs`. A zone that this machine does not know is UTC.
+ * `nowTs`. A zone that this machine does not know is UTC.
  */
 export function describeTime(
   ts: number,
-  nowMs: number,
+  nowTs: WallMs,
   timeZone: string | null,
   words: Words,
 ): string {
@@ -279,7 +280,7 @@ export function describeTime(
     hourCycle: 'h23',
     timeZoneName: 'short',
   }).format(ts);
-  return day.format(ts) === day.format(nowMs) ? time : `${day.format(ts)}, ${time}`;
+  return day.format(ts) === day.format(nowTs) ? time : `${day.format(ts)}, ${time}`;
 }
 
 /** Stored ones are few, and were known to some machine. */

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { WebhookDocs } from '../http/openapi.ts';
 import { timestamp } from '../http/schema.ts';
-import type { Turn } from './recipients.ts';
+import type { Delivery } from './recipients.ts';
 
 const Engine = z
   .object({
@@ -89,10 +89,10 @@ export type HookLinks = { eventId: string | undefined; alarmUrl: string | undefi
 
 /** What a webhook is sent, before it is signed. */
 export function hookPayload(
-  turn: Turn,
+  delivery: Delivery,
   { eventId, alarmUrl: url }: HookLinks,
 ): NoticeHook | AlarmHook | TestHook {
-  const { type, alarmId, title, body, createdTs, data, deviceUuid, deviceName } = turn;
+  const { type, alarmId, title, body, createdTs, data, deviceUuid, deviceName } = delivery;
   if (data === null || deviceUuid === null)
     return { type: 'test', timestamp: createdTs, data: { title, body } };
   const { engine, senses, closedBy } = data;

@@ -1,16 +1,16 @@
 import type { Bus, PresentDevice } from '../bus/bus.ts';
 import { presenceOf } from '../contract/values.ts';
-import type { MonotonicClock } from '../lib/clock.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 import type { Reach } from '../streams/reach.ts';
 import { invalidLastEventId, type OpenSource } from '../streams/schema.ts';
 import { stillHere, type StreamPiece, writeMessage } from '../streams/server-sent.ts';
-import { Member, type WaitingRoom } from '../streams/subscriber.ts';
+import { Subscriber, type SubscriberBudget } from '../streams/subscriber.ts';
 
 /** Devices of one account that are named in one turn; of more readers are told to ask again. */
 export const maxNamed = 100;
 
 /** Of a turn: devices as they are now, or why a reader is to ask again. */
-export type PresenceTurn = { devices: PresentDevice[] } | { reason: AskAgain };
+export type PresenceBatch = { devices: PresentDevice[] } | { reason: AskAgain };
 
 /** Why any device may have changed; of several the last of them is told. */
 const reasons = ['changed', 'many', 'missed'] as const;
@@ -39,8 +39,8 @@ export class PresenceChanges {
   }
 
   /** What there is; nothing is left. */
-  take(): PresenceTurn {
-    const turn: PresenceTurn =
+  take(): PresenceBatch {
+    const turn: PresenceBatch =
       this.#reason === null ? { devices: [...this.#devices.values()] } : { reason: this.#reason };
     this.#reason = null;
     this.#devices = new Map();
@@ -48,42 +48,46 @@ export class PresenceChanges {
   }
 }
 
-type BoardOptions = {
+type AccountPresenceOptions = {
   monotonicClock: MonotonicClock;
   /** Of all streams. */
-  room: WaitingRoom;
+  budget: SubscriberBudget;
   /** No stream is silent for longer. */
   heartbeatMs: number;
-  write: WriteTurn;
+  write: WritePresence;
   /** The last stream has left. */
   onEnd: () => void;
 };
 
-type Joined = { member: Member<string>; leave: () => void };
+type Joined = { subscriber: Subscriber<string>; leave: () => void };
 
 /** Between two turns. After one that told to ask again there is more time: answers cost more than turns. */
 const pauseMs = 1_000;
 const pauseAfterAllMs = 2_000;
 
 /** Tells the streams of one account who connected and left: at once after a pause, and then in turns. */
-export class PresenceBoard {
-  readonly #options: BoardOptions;
-  readonly #members = new Map<Member<string>, Reach>();
+export class AccountPresence {
+  readonly #options: AccountPresenceOptions;
+  readonly #subscribers = new Map<Subscriber<string>, Reach>();
   readonly #changes = new PresenceChanges();
   readonly #beating: NodeJS.Timeout;
   #timer: NodeJS.Timeout | undefined;
   #nextMs = -Infinity;
 
-  constructor(options: BoardOptions) {
+  constructor(options: AccountPresenceOptions) {
     this.#options = options;
     this.#beating = setInterval(() => this.#beat(), options.heartbeatMs / 2);
     this.#beating.unref();
   }
 
   join(reach: Reach): Joined {
-    const member = new Member(position, this.#options.monotonicClock(), this.#options.room);
-    this.#members.set(member, reach);
-    return { member, leave: () => this.#leave(member) };
+    const subscriber = new Subscriber(
+      position,
+      this.#options.monotonicClock(),
+      this.#options.budget,
+    );
+    this.#subscribers.set(subscriber, reach);
+    return { subscriber, leave: () => this.#leave(subscriber) };
   }
 
   /** Null: any may have changed. */
@@ -106,34 +110,35 @@ export class PresenceBoard {
   }
 
   #schedule(): void {
-    if (this.#timer || this.#members.size === 0) return;
+    if (this.#timer || this.#subscribers.size === 0) return;
     const waitMs = Math.max(0, this.#nextMs - this.#options.monotonicClock());
     this.#timer = setTimeout(() => this.#tell(), waitMs);
   }
 
   #tell(): void {
     this.#timer = undefined;
-    const nowMs = this.#options.monotonicClock();
+    const monotonicMs = this.#options.monotonicClock();
     const turn = this.#changes.take();
-    this.#nextMs = nowMs + ('devices' in turn ? pauseMs : pauseAfterAllMs);
+    this.#nextMs = monotonicMs + ('devices' in turn ? pauseMs : pauseAfterAllMs);
     const written = new Map<string, Buffer>();
-    for (const [member, reach] of this.#members) {
+    for (const [subscriber, reach] of this.#subscribers) {
       const bytes = written.get(reach.key) ?? this.#options.write(turn, reach);
       written.set(reach.key, bytes);
-      if (bytes.length > 0) member.give({ bytes, position }, nowMs);
+      if (bytes.length > 0) subscriber.give({ bytes, position }, monotonicMs);
     }
   }
 
   #beat(): void {
-    const nowMs = this.#options.monotonicClock();
+    const monotonicMs = this.#options.monotonicClock();
     const piece = { bytes: Buffer.from(stillHere), position };
-    for (const member of this.#members.keys())
-      if (nowMs - member.givenMs >= this.#options.heartbeatMs / 2) member.give(piece, nowMs);
+    for (const subscriber of this.#subscribers.keys())
+      if (monotonicMs - subscriber.givenMs >= this.#options.heartbeatMs / 2)
+        subscriber.give(piece, monotonicMs);
   }
 
-  #leave(member: Member<string>): void {
-    member.leave();
-    if (!this.#members.delete(member) || this.#members.size > 0) return;
+  #leave(subscriber: Subscriber<string>): void {
+    subscriber.leave();
+    if (!this.#subscribers.delete(subscriber) || this.#subscribers.size > 0) return;
     clearInterval(this.#beating);
     clearTimeout(this.#timer);
     this.#options.onEnd();
@@ -150,10 +155,12 @@ export const writeAskAgain = (reason: AskAgain): Buffer =>
   Buffer.from(writeMessage('devices', JSON.stringify({ reason })));
 
 /** The messages of a turn about the devices of `reach`, as of `StreamPiece`; empty where there is none. */
-export type WriteTurn = (turn: PresenceTurn, reach: Pick<Reach, 'has'>) => Buffer;
+export type WritePresence = (turn: PresenceBatch, reach: Pick<Reach, 'has'>) => Buffer;
 
 /** `isIntermittent`: of a connector, as of `Presence`. */
-export function createWriteTurn(isIntermittent: (connectorId: number) => boolean): WriteTurn {
+export function createWritePresence(
+  isIntermittent: (connectorId: number) => boolean,
+): WritePresence {
   return (turn, reach) => {
     if ('reason' in turn) return writeAskAgain(turn.reason);
     const messages = turn.devices
@@ -172,7 +179,7 @@ export type PresenceSourceDeps = {
   heartbeatMs: number;
   monotonicClock: MonotonicClock;
   /** Of all streams. */
-  room: WaitingRoom;
+  budget: SubscriberBudget;
   /** Of a connector, as of `Presence`. */
   isIntermittent: (connectorId: number) => boolean;
 };
@@ -180,50 +187,50 @@ export type PresenceSourceDeps = {
 /** Who connects and leaves, as it is written, and that the list of devices changed. Hears nothing while there is no stream. */
 export function createPresenceSource(deps: PresenceSourceDeps): OpenSource {
   const { bus } = deps;
-  const boards = new Map<number, PresenceBoard>();
-  const write = createWriteTurn(deps.isIntermittent);
+  const byAccount = new Map<number, AccountPresence>();
+  const write = createWritePresence(deps.isIntermittent);
   let ends: (() => void)[] = [];
 
   const listen = (): void => {
     ends = [
       bus.subscribe('presence', ({ accounts }) => {
-        for (const { accountId, devices } of accounts) boards.get(accountId)?.hear(devices);
+        for (const { accountId, devices } of accounts) byAccount.get(accountId)?.hear(devices);
       }),
-      bus.subscribe('fleet', ({ accountId }) => boards.get(accountId)?.change()),
+      bus.subscribe('fleet', ({ accountId }) => byAccount.get(accountId)?.change()),
       // Which devices a filter lets through changed, too.
-      bus.subscribe('labels', ({ accountId }) => boards.get(accountId)?.change()),
+      bus.subscribe('labels', ({ accountId }) => byAccount.get(accountId)?.change()),
       bus.subscribe('resync', () => {
-        for (const board of boards.values()) board.miss();
+        for (const ofAccount of byAccount.values()) ofAccount.miss();
       }),
     ];
   };
-  const open = (accountId: number): PresenceBoard => {
-    if (boards.size === 0) listen();
+  const open = (accountId: number): AccountPresence => {
+    if (byAccount.size === 0) listen();
     const onEnd = () => {
-      boards.delete(accountId);
-      if (boards.size === 0) for (const end of ends) end();
+      byAccount.delete(accountId);
+      if (byAccount.size === 0) for (const end of ends) end();
     };
-    const board = new PresenceBoard({ ...deps, write, onEnd });
-    boards.set(accountId, board);
-    return board;
+    const ofAccount = new AccountPresence({ ...deps, write, onEnd });
+    byAccount.set(accountId, ofAccount);
+    return ofAccount;
   };
 
   return async ({ reach, from }) => {
     if (from !== null && from !== position) throw invalidLastEventId();
-    const board = boards.get(reach.accountId) ?? open(reach.accountId);
-    const { member, leave } = board.join(reach);
-    return { leave, pieces: () => read(member, from !== null) };
+    const ofAccount = byAccount.get(reach.accountId) ?? open(reach.accountId);
+    const { subscriber, leave } = ofAccount.join(reach);
+    return { leave, pieces: () => read(subscriber, from !== null) };
   };
 }
 
 async function* read(
-  member: Member<string>,
+  subscriber: Subscriber<string>,
   isResumed: boolean,
 ): AsyncGenerator<StreamPiece<string>> {
   const first = isResumed ? writeAskAgain('missed') : Buffer.from(stillHere);
   yield { bytes: first, position };
-  yield* member.read();
-  if (member.reason === null) return;
-  const why = writeMessage('dropped', JSON.stringify({ reason: member.reason }));
+  yield* subscriber.read();
+  if (subscriber.reason === null) return;
+  const why = writeMessage('dropped', JSON.stringify({ reason: subscriber.reason }));
   yield { bytes: Buffer.from(why), position };
 }

@@ -62,8 +62,8 @@ async function findStranger(
   if (answer.kind === 'said') {
     const what = recognise(answer.bytes);
     if (what === 'a Redis server') return null;
-    const advice = what.includes('TLS') ? 'use rediss://' : 'correct host and port';
-    return `expected Redis, but at ${name} is ${what}: ${advice}`;
+    const hint = what.includes('TLS') ? 'use rediss://' : 'correct host and port';
+    return `expected Redis, but at ${name} is ${what}: ${hint}`;
   }
   const noTls = answer.kind === 'failed' ? whyNoTls(answer.error, name) : null;
   if (noTls !== null) return noTls;

@@ -1,4 +1,5 @@
 import { makeCollectGarbage, measureHeap, type HeapUse } from './v8.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 export type PressureOptions = {
   /** Parts of the limit: memory is short above the first, and is not any more below the second. */
@@ -11,7 +12,7 @@ export type PressureOptions = {
   intervalMs?: number;
   measure?: () => HeapUse;
   collect?: () => void;
-  now?: () => number;
+  now?: MonotonicClock;
 };
 
 export type Pressure = { isShort(): boolean; close(): void };

@@ -16,6 +16,7 @@ import {
 import { DomainError } from '../errors.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import { awaiting, transition } from './queries.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type Downlinks = {
   /** What a device that subscribed to these topics is sent now. Rejects with `device-gone` or `unavailable`. */
@@ -288,7 +289,7 @@ export async function forgetSeen(db: Sql, seen: SeenDisplays[]): Promise<void> {
 /** Forgets texts whose time is over. */
 export async function forgetOldDisplays(
   db: Database,
-  nowTs: number,
+  nowTs: WallMs,
   signal?: AbortSignal,
 ): Promise<void> {
   const deleteSome = (limit: number) =>

@@ -12,9 +12,9 @@ import type { Database } from '../db/database.ts';
 import { kindOf } from '../db/errors.ts';
 import type { Sql } from '../db/sql.ts';
 import { checkCosts, checkProfile } from '../engine/check.ts';
-import { listWarningsInTurns, warnOfPolygons } from '../engine/warnings.ts';
+import { listWarningsYielding, warnOfPolygons } from '../engine/warnings.ts';
 import { DomainError, type Problem } from '../errors.ts';
-import { inTurns, nextTurn } from '../lib/event-loop.ts';
+import { forEachYielding, yieldToEventLoop } from '../lib/event-loop.ts';
 import { isUuid } from '../lib/text.ts';
 import { explainRefusal, limitOf, type LimitsOf, lockUsage } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
@@ -86,7 +86,7 @@ export async function installProfile(
     return installed;
   };
   const { pId, targets } = await retryDeadlock(() => db.transaction(install));
-  await inTurns(targets, (device) => bus.publish('device', { ...device, push: 'profile' }));
+  await forEachYielding(targets, (device) => bus.publish('device', { ...device, push: 'profile' }));
 
   const deviceIds = targets.map(({ deviceId }) => deviceId);
   const ofSms = () => warnOfSms(accountId, purposes, pathOf);
@@ -264,7 +264,7 @@ export async function warnOfInstall(
   const serviceOnly = findServiceOnly(purposes, pathOf);
   const ofOwnEngines =
     serviceOnly && warnOfOwnEngines(serviceOnly, await countOwnEngines(db, deviceIds));
-  const ofEngine = await listWarningsInTurns(purposes, senses, pathOf, nextTurn);
+  const ofEngine = await listWarningsYielding(purposes, senses, pathOf, yieldToEventLoop);
   const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf(purposes, pathOf));
   return joinWarnings(ofEngine, ofOwnEngines ?? [], ...ofParts, sms);
 }

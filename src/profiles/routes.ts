@@ -9,7 +9,7 @@ import { DomainError } from '../errors.ts';
 import { labelsOf } from '../http/router.ts';
 import { defineRoute } from '../http/route.ts';
 import type { Route } from '../http/route.ts';
-import { createInTurn } from '../quotas/quotas.ts';
+import { createFairRunner } from '../quotas/quotas.ts';
 import { type InstallDeps, installProfile } from './install.ts';
 import {
   findRollOut,
@@ -32,7 +32,7 @@ function warnOf(schema: z.ZodType, sent: unknown, body?: ProfileInstall): Warnin
 }
 
 function install(deps: InstallDeps): Route {
-  const inTurn = createInTurn(2);
+  const runFairly = createFairRunner(2);
   return defineRoute({
     name: 'installProfile',
     scope: 'devices:write',
@@ -46,7 +46,7 @@ function install(deps: InstallDeps): Route {
     example: { deviceAuthUuids: [exampleIds.device], purposeUuids: [exampleIds.purpose] },
     response: InstalledProfile,
     errors: [403, 404],
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     takesKey: true,
     warnOf,
     handler: async ({ account, body, request, warnings: before, once }) => {
@@ -59,7 +59,7 @@ function install(deps: InstallDeps): Route {
           installProfile(deps, accountId, body, labelsOf(account), async (tx, pId) =>
             keep?.(tx, { pId, timestamp }),
           );
-        const installed = await inTurn(accountId, install);
+        const installed = await runFairly(accountId, install);
         warnings = joinWarnings(before, installed.warnings);
         return { pId: installed.pId, timestamp };
       });
@@ -80,7 +80,7 @@ function rollOut({ db }: InstallDeps): Route {
     params: ProfileParams,
     response: RollOut,
     errors: [404],
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     handler: async ({ account, params, request }) => {
       const rows = await findRollOut(db, account.accountId, params.pId, labelsOf(account));
       if (!rows) throw new DomainError('not-found', 'There is no such profile.');

@@ -10,15 +10,15 @@ import {
 } from '../contract/warnings.ts';
 import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
-import { listWarningsInTurns, warnOfPolygons } from '../engine/warnings.ts';
+import { listWarningsYielding, warnOfPolygons } from '../engine/warnings.ts';
 import { DomainError } from '../errors.ts';
 import { stream } from '../http/answer.ts';
 import { begin } from '../http/errors.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 import { exampleIds, MessageResponse, timestamp, uuidParam } from '../http/schema.ts';
-import { nextTurn } from '../lib/event-loop.ts';
+import { yieldToEventLoop } from '../lib/event-loop.ts';
 import {
-  createInTurn,
+  createFairRunner,
   limitOf,
   type LimitsOf,
   lockUsage,
@@ -47,7 +47,7 @@ function noSuchPurpose(): DomainError {
 
 function register(deps: PurposeRouteDeps): Route {
   const { db, quotas, limitsOf } = deps;
-  const inTurn = createInTurn(3);
+  const runFairly = createFairRunner(3);
   return defineRoute({
     ...common,
     name: 'registerPurpose',
@@ -74,7 +74,9 @@ function register(deps: PurposeRouteDeps): Route {
           return made;
         };
         const storeOnce = () => (keep ? db.transaction(store) : store(db));
-        return inTurn(accountId, () => storeWithin(db, { accountId, quotas, adding }, storeOnce));
+        return runFairly(accountId, () =>
+          storeWithin(db, { accountId, quotas, adding }, storeOnce),
+        );
       });
       return { ...made, warnings: await warnOfPurpose(body, warnings, deps.warnOfNumbers) };
     },
@@ -92,7 +94,7 @@ function list({ db }: PurposeRouteDeps): Route {
     description: 'Also with a trailing slash, that is, with an empty purpose identifier.',
     response: PurposeList,
     errors: [],
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     handler: async ({ account, request }) => {
       const list = await begin(writePurposeList(db, account.accountId, request.receivedTs));
       return stream('application/json', list);
@@ -111,7 +113,7 @@ function read({ db }: PurposeRouteDeps): Route {
     params: PurposeParams,
     response: Purpose,
     errors: [404],
-    room: 4_194_304,
+    answerBytes: 4_194_304,
     handler: async ({ account, params }) => {
       const purpose = await findPurpose(db, account.accountId, params.purposeUuid);
       if (!purpose) throw noSuchPurpose();
@@ -236,7 +238,7 @@ export async function warnOfPurpose(
   before: Warning[],
   warnOfNumbers: WarnOfNumbers,
 ): Promise<Warning[]> {
-  const warnings = await listWarningsInTurns([purpose], undefined, pathOf, nextTurn);
+  const warnings = await listWarningsYielding([purpose], undefined, pathOf, yieldToEventLoop);
   const ofParts = [warnOfPolygons, warnOfActions].map((warnOf) => warnOf([purpose], pathOf));
   return joinWarnings(before, warnings, ...ofParts, warnOfNumbers([purpose], pathOf));
 }

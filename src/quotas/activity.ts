@@ -2,6 +2,7 @@ import type { AccountThrottle, DeviceIdentity } from '../contract/uplink.ts';
 import type { Sql } from '../db/sql.ts';
 import type { LimitsOf } from './quotas.ts';
 import { type EventRate, eventsBurst } from './rates.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /** Counts what accounts' devices do, in this process, and knows what the others have counted. */
 export type Activity = {
@@ -16,7 +17,7 @@ export type Activity = {
 export type ActivityOptions = {
   db: Sql;
   limitsOf: LimitsOf;
-  clock: () => number;
+  clock: Clock;
   /** One run of this process: its counts are rows of their own. */
   runUuid: string;
   intervalMs?: number;
@@ -264,7 +265,7 @@ const longestDays = 365_000;
 export async function compactActivity(
   sql: Sql,
   { eventsDays, measurementsDays }: CountRetention,
-  nowTs: number,
+  nowTs: WallMs,
 ): Promise<void> {
   const today = `(ms_to_timestamp($1) at time zone 'UTC')::date`;
   await sql.query(
@@ -296,7 +297,7 @@ export type ThrottleDeps = {
   storage: Pick<StorageWatch, 'isFull'>;
   /** Keeps a rejection that says that the account's storage is full. */
   tellFull: (device: DeviceIdentity, topic: string) => void;
-  clock: () => number;
+  clock: Clock;
 };
 
 /** Then it is asked again: the quota may have been raised. */

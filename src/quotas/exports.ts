@@ -1,5 +1,6 @@
 import { DomainError } from '../errors.ts';
 import { accountGone } from './quotas.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 /** Queries that are answered in more than one piece. */
 export type Exports = {
@@ -21,7 +22,7 @@ export type ExportsOptions = {
   /** Whether the account was removed or shut out: what it is reading ends. */
   isGone?: (accountId: number) => boolean;
   /** Milliseconds that only go forward. */
-  nowMs: () => number;
+  monotonicClock: MonotonicClock;
   /** Pages that are read at once; 4. */
   parallel?: number;
   /** For an export's first page; 10 s. */
@@ -33,7 +34,7 @@ export type ExportsOptions = {
  * page is read, so that nobody waits for a slow reader of another account.
  */
 export function createExports(options: ExportsOptions): Exports {
-  const { limitOf, isGone, nowMs, parallel = 4, waitMs = 10_000 } = options;
+  const { limitOf, isGone, monotonicClock, parallel = 4, waitMs = 10_000 } = options;
   const open = createSlots(({ accountId, ofAccount }) => ofAccount < limitOf(accountId));
   const reading = createSlots(({ ofAll }) => ofAll < parallel);
 
@@ -47,12 +48,12 @@ export function createExports(options: ExportsOptions): Exports {
   }
 
   async function run<T>(accountId: number, signal: AbortSignal, pages: AsyncIterable<T>) {
-    const endMs = nowMs() + waitMs;
+    const endMs = monotonicClock() + waitMs;
     const refuse = () => tooMany(limitOf(accountId), Math.ceil(waitMs / 1_000));
     const close = await open.take(accountId, { withinMs: waitMs, signal, refuse });
     signal.addEventListener('abort', close, { once: true });
     try {
-      const withinMs = Math.max(0, endMs - nowMs());
+      const withinMs = Math.max(0, endMs - monotonicClock());
       const release = await reading.take(accountId, { withinMs, signal, refuse });
       const iterator = pages[Symbol.asyncIterator]();
       const first = await iterator.next().finally(release);

@@ -4,6 +4,7 @@ import type { Sql } from '../db/sql.ts';
 import { type CountRetention, listStoredBytes } from './activity.ts';
 import { today } from './quotas.ts';
 import type { QuotaName, QuotaSettings } from './settings.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /** From this part of a quota on it is said that it nears its end. */
 const nearPart = 0.8;
@@ -124,9 +125,9 @@ export type QuotaWatchOptions = {
   db: Database;
   quotas: QuotaSettings;
   retention: CountRetention;
-  clock: () => number;
+  clock: Clock;
   /** Tells an account, within the transaction that writes down that it was told. */
-  tell: (tx: Sql, accountId: number, near: NearQuota[], nowMs: number) => Promise<void>;
+  notify: (tx: Sql, accountId: number, near: NearQuota[], nowTs: WallMs) => Promise<void>;
   /** Told after each look. */
   onLook: (counts: NearCounts) => void;
   onError: (error: unknown) => void;
@@ -194,24 +195,24 @@ const kindOf = ({ used, limit }: NearQuota) =>
   levelOf(used, limit) === 'used-up' ? ('quota-used-up' as const) : ('quota-near' as const);
 
 async function tellOnce(
-  { db, tell }: QuotaWatchOptions,
+  { db, notify }: QuotaWatchOptions,
   accountId: number,
   near: NearQuota[],
-  nowMs: number,
+  nowTs: WallMs,
 ): Promise<void> {
   // Mostly all of it was told before: no transaction, and no lock, for that.
-  if ((await listUntold(db, accountId, near, nowMs)).length === 0) return;
+  if ((await listUntold(db, accountId, near, nowTs)).length === 0) return;
   await db.transaction(async (tx) => {
     await tx.query('select pg_advisory_xact_lock($1, $2)', [quotaLock, accountId % 2 ** 31]);
-    const untold = await listUntold(tx, accountId, near, nowMs);
+    const untold = await listUntold(tx, accountId, near, nowTs);
     if (untold.length === 0) return;
-    const by = { actor: { by: 'service', sessionId: null, address: null }, ts: nowMs } as const;
+    const by = { actor: { by: 'service', sessionId: null, address: null }, ts: nowTs } as const;
     const entries = untold.map((one) => {
       const { quota, used, limit } = one;
       return { ...by, kind: kindOf(one), details: { quota, used, limit } };
     });
     await insertEntries(tx, accountId, entries);
-    await tell(tx, accountId, untold, nowMs);
+    await notify(tx, accountId, untold, nowTs);
   });
 }
 
@@ -219,14 +220,14 @@ async function listUntold(
   sql: Sql,
   accountId: number,
   near: NearQuota[],
-  nowMs: number,
+  nowTs: WallMs,
 ): Promise<NearQuota[]> {
   const { rows } = await sql.query<{ kind: string; quota: string }>(
     `select distinct kind, details ->> 'quota' as quota
        from account_audit
       where account_id = $1 and kind in ('quota-near', 'quota-used-up')
         and ts > ms_to_timestamp($2)`,
-    [accountId, nowMs - againMs],
+    [accountId, nowTs - againMs],
   );
   const told = new Set(rows.map(({ kind, quota }) => `${kind} ${quota}`));
   // Whoever was told that it is used up is not told that it nears its end a day later.

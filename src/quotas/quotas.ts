@@ -138,7 +138,7 @@ export function quotaExceeded({ quota, limit, used }: Exceeded): DomainError {
 }
 
 /** Runs work of one account when it is its turn; that of others goes on beside it. */
-export type InTurn = <T>(accountId: number, work: () => Promise<T>) => Promise<T>;
+export type FairRunner = <T>(accountId: number, work: () => Promise<T>) => Promise<T>;
 
 type Queue = { running: number; waiting: (() => void)[] };
 
@@ -146,7 +146,7 @@ type Queue = { running: number; waiting: (() => void)[] };
  * What adds to an account waits for the account's row in the database. It waits here instead, where it
  * holds no connection that others need: `parallel` at a time may, so that the row is never left alone.
  */
-export function createInTurn(parallel: number): InTurn {
+export function createFairRunner(parallel: number): FairRunner {
   const queues = new Map<number, Queue>();
 
   async function enter(accountId: number): Promise<Queue> {

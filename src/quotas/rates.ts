@@ -1,4 +1,5 @@
 import type { LimitsOf } from './quotas.ts';
+import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 /** So much a second, and so much at once after a pause. */
 export type BucketRate = { perSecond: number; burst: number };
@@ -8,7 +9,7 @@ type Bucket = { tokens: number; atMs: number };
 /** So many accounts are remembered before those with nothing to remember are looked for. */
 const leastRemembered = 1_000;
 
-/** A bucket for each account that fills by itself, and may go into debt. `nowMs` must not jump. */
+/** A bucket for each account that fills by itself, and may go into debt. `monotonicClock` must not jump. */
 export type Buckets = {
   /** Milliseconds until the account may take one; 0: now. */
   waitMs(accountId: number): number;
@@ -20,7 +21,7 @@ export type Buckets = {
 /** `rateOf` is asked each time: an account's rate may change. */
 export function createBuckets(
   rateOf: (accountId: number) => BucketRate,
-  nowMs: () => number,
+  monotonicClock: MonotonicClock,
 ): Buckets {
   const buckets = new Map<number, Bucket>();
   let sweepAt = leastRemembered;
@@ -44,16 +45,16 @@ export function createBuckets(
       // Mostly so, and without a look at the clock: a bucket only fills by itself.
       if (!bucket || bucket.tokens >= 1) return 0;
       const rate = rateOf(accountId);
-      const tokens = refill(bucket, rate, nowMs());
+      const tokens = refill(bucket, rate, monotonicClock());
       return tokens >= 1 ? 0 : Math.ceil(((1 - tokens) * 1_000) / rate.perSecond);
     },
     level(accountId) {
       const bucket = buckets.get(accountId);
       const rate = rateOf(accountId);
-      return bucket ? refill(bucket, rate, nowMs()) : rate.burst;
+      return bucket ? refill(bucket, rate, monotonicClock()) : rate.burst;
     },
     take(accountId, amount) {
-      const atMs = nowMs();
+      const atMs = monotonicClock();
       const bucket = buckets.get(accountId);
       if (bucket) {
         bucket.tokens = refill(bucket, rateOf(accountId), atMs) - amount;
@@ -83,12 +84,12 @@ export const eventsBurst = (eventsPerSecond: number): number => 10 * eventsPerSe
  * Devices wait as soon as the burst is used. Messages that were read before go on, and may record another
  * burst together; the account waits for it afterwards.
  */
-export function createEventRate(limitsOf: LimitsOf, nowMs: () => number): EventRate {
+export function createEventRate(limitsOf: LimitsOf, monotonicClock: MonotonicClock): EventRate {
   const rateOf = (accountId: number) => {
     const { eventsPerSecond } = limitsOf(accountId);
     return { perSecond: eventsPerSecond, burst: eventsBurst(eventsPerSecond) };
   };
-  const buckets = createBuckets(rateOf, nowMs);
+  const buckets = createBuckets(rateOf, monotonicClock);
   return {
     take: buckets.take,
     left: (accountId) => Math.max(0, buckets.level(accountId) + rateOf(accountId).burst),
@@ -105,12 +106,12 @@ const part = 1 / 10;
  */
 export function createFiringsRate(
   limitsOf: LimitsOf,
-  nowMs: () => number,
+  monotonicClock: MonotonicClock,
 ): (accountId: number, events: number) => boolean {
   const buckets = createBuckets((accountId) => {
     const { eventsPerSecond } = limitsOf(accountId);
     return { perSecond: part * eventsPerSecond, burst: eventsBurst(eventsPerSecond) };
-  }, nowMs);
+  }, monotonicClock);
   return (accountId, events) => {
     if (buckets.level(accountId) < events) return false;
     buckets.take(accountId, events);
@@ -137,12 +138,12 @@ export type TakeRequest = (accountId: number) => RequestAllowance;
  * Counts the requests of each account in this process: `requestsPerSecond` on average, `requestsBurst` at
  * once after a pause. A refused one costs nothing, so whoever waits as long as told is let in.
  */
-export function createRequestRate(limitsOf: LimitsOf, nowMs: () => number): TakeRequest {
+export function createRequestRate(limitsOf: LimitsOf, monotonicClock: MonotonicClock): TakeRequest {
   const rateOf = (accountId: number) => {
     const { requestsPerSecond: perSecond, requestsBurst: burst } = limitsOf(accountId);
     return { perSecond, burst };
   };
-  const buckets = createBuckets(rateOf, nowMs);
+  const buckets = createBuckets(rateOf, monotonicClock);
 
   return (accountId) => {
     const { perSecond, burst } = rateOf(accountId);

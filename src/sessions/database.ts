@@ -9,12 +9,13 @@ import {
   type SessionKind,
   type SessionStore,
 } from './store.ts';
+import type { WallMs } from '../lib/clock-readings.ts';
 
 export type DatabaseSessionOptions = {
   /** How often what ran out is deleted. */
   sweepMs?: number;
   /** The time by which sessions may be deleted, ms; null: not now, the clock is in doubt. They expire all the same. */
-  believedTs: () => number | null;
+  believedTs: () => WallMs | null;
   onError: (error: unknown) => void;
 };
 
@@ -188,7 +189,7 @@ export async function findSuccessor(
   return rows[0]?.successor ?? null;
 }
 
-export async function listSessions(sql: Sql, accountId: number, nowTs: number): Promise<Session[]> {
+export async function listSessions(sql: Sql, accountId: number, nowTs: WallMs): Promise<Session[]> {
   const { rows } = await sql.query<Row>(
     `
       select session.id, session.account_id, account.uuid as account_uuid, session.kind,
@@ -224,7 +225,7 @@ export async function deleteSessions(sql: Sql, accountId: number): Promise<void>
   );
 }
 
-export async function deleteExpiredSessions(sql: Sql, nowTs: number): Promise<void> {
+export async function deleteExpiredSessions(sql: Sql, nowTs: WallMs): Promise<void> {
   await sql.query(
     `
       delete from session

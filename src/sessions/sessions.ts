@@ -14,6 +14,7 @@ import { DomainError } from '../errors.ts';
 import { sealText, unsealText } from '../lib/crypto.ts';
 import type { LimitOf } from '../quotas/quotas.ts';
 import { aheadMs, type Session, type SessionKind, type SessionStore } from './store.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 const minuteMs = 60_000;
 const dayMs = 24 * 60 * minuteMs;
@@ -43,7 +44,7 @@ export type EndedSession = {
 export type SessionsDeps = {
   store: SessionStore;
   keys: Pick<Keys, 'accountTokens' | 'refreshTokens'>;
-  clock: () => number;
+  clock: Clock;
   /** Where the clock should be less where it is, while it is in doubt, ms (src/clock). Absent: 0. */
   doubtSpanMs?: () => number;
   /** The quota `sessions`. */
@@ -209,7 +210,7 @@ export function createSessions(deps: SessionsDeps): Sessions {
  * A session as it is to be written because of a use now; null where that can wait. The first use is
  * written at once: a session without one is the first to go when there are too many.
  */
-function touch(session: Session, nowTs: number): Session | null {
+function touch(session: Session, nowTs: WallMs): Session | null {
   const { kind, createdTs, lastUsedTs } = session;
   const isFirstUse = lastUsedTs <= createdTs;
   // A pair's life is prolonged by its refresh token alone.

@@ -1,3 +1,5 @@
+import type { WallMs } from '../lib/clock-readings.ts';
+
 /** `pair`: access and refresh token (`/v1`); `account`: one sliding token (`/v2`). */
 export type SessionKind = 'pair' | 'account';
 
@@ -48,7 +50,7 @@ export type SessionStore = {
    */
   create(session: Session, options: CreateOptions): Promise<string[]>;
   /** Null when it never existed, ran out or was revoked. As fresh as a query made for it alone. */
-  find(sessionId: string, nowTs: number): Promise<Session | null>;
+  find(sessionId: string, nowTs: WallMs): Promise<Session | null>;
   /** Slides an existing session, back only from a time that is ahead; nor does it bring back a revoked one. */
   touch(session: Session): Promise<void>;
   /**
@@ -58,7 +60,7 @@ export type SessionStore = {
    */
   rotate(session: Session, to: RotateTo): Promise<RefreshOutcome>;
   /** Newest first. */
-  list(accountId: number, nowTs: number): Promise<Session[]>;
+  list(accountId: number, nowTs: WallMs): Promise<Session[]>;
   /** False when the account has no such session. */
   revoke(accountId: number, sessionId: string): Promise<boolean>;
   revokeAll(accountId: number): Promise<void>;

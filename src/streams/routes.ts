@@ -43,7 +43,7 @@ const documentation = {
   tag: 'Streams',
   streams: { types: [eventStreamType], json: false },
   response: StreamedMessage,
-  room: 8_192,
+  answerBytes: 8_192,
   isEndless: true,
 };
 

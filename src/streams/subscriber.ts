@@ -2,6 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import type { Exports } from '../quotas/exports.ts';
 import { type LimitOf, quotaExceeded } from '../quotas/quotas.ts';
 import type { StreamPiece } from './server-sent.ts';
+import type { MonotonicMs } from '../lib/clock-readings.ts';
 
 /**
  * `slow-reader`: more waited for it than may. `overloaded`: its account's values come faster than they can be
@@ -10,10 +11,10 @@ import type { StreamPiece } from './server-sent.ts';
 export type DropReason = 'slow-reader' | 'overloaded' | 'interrupted';
 
 /** One stream of those that follow an account: what is to be sent to it, until it ends or falls behind. */
-export class Member<P> {
+export class Subscriber<P> {
   /** All that it was given comes before this; a stream that falls behind resumes here. */
   position: P;
-  /** When it was given something last, of the follower's clock. */
+  /** When it was given something last, by the monotonic clock. */
   givenMs: number;
   hasEnded = false;
   /** Why it was ended before its reader left; null where it was not. */
@@ -22,25 +23,25 @@ export class Member<P> {
   #waiting: StreamPiece<P>[] = [];
   #waitingBytes = 0;
   #wake: (() => void) | undefined;
-  readonly #room: WaitingRoom;
+  readonly #budget: SubscriberBudget;
 
-  constructor(position: P, nowMs: number, room: WaitingRoom) {
+  constructor(position: P, monotonicMs: MonotonicMs, budget: SubscriberBudget) {
     this.position = position;
-    this.givenMs = nowMs;
-    this.#room = room;
+    this.givenMs = monotonicMs;
+    this.#budget = budget;
   }
 
   /** Queues a piece; where too much waits already the stream ends, and what waits can still be read. */
-  give(piece: StreamPiece<P>, nowMs: number): void {
+  give(piece: StreamPiece<P>, monotonicMs: MonotonicMs): void {
     if (this.hasEnded) return;
     const { length } = piece.bytes;
-    if (this.#waiting.length > 0 && this.#waitingBytes + length > this.#room.mostOfOne()) {
+    if (this.#waiting.length > 0 && this.#waitingBytes + length > this.#budget.mostOfOne()) {
       this.drop('slow-reader');
       return;
     }
     this.#waiting.push(piece);
     this.#count(length);
-    this.givenMs = nowMs;
+    this.givenMs = monotonicMs;
     this.#wake?.();
   }
 
@@ -84,7 +85,7 @@ export class Member<P> {
 
   #count(bytes: number): void {
     this.#waitingBytes += bytes;
-    this.#room.bytes += bytes;
+    this.#budget.bytes += bytes;
   }
 }
 
@@ -118,23 +119,23 @@ export function createStreamCount(limitOf: LimitOf): StreamCount {
   return { count, used };
 }
 
-export type ReadInTurn = Pick<Exports, 'page'>;
+export type ReadFairly = Pick<Exports, 'page'>;
 
 /** Each query of it waits for the account's turn among all that read much. */
-export function readInTurn(exports: ReadInTurn, accountId: number, db: Sql): Sql {
+export function readFairly(exports: ReadFairly, accountId: number, db: Sql): Sql {
   return {
     query: (...args: Parameters<Sql['query']>) => exports.page(accountId, () => db.query(...args)),
   } as Sql;
 }
 
 /** Resolves when it is the caller's turn to do a piece of work of a few milliseconds. */
-export type TakeTurn = () => Promise<void>;
+export type NextSlice = () => Promise<void>;
 
 /**
  * One piece of work in each turn of the event loop, first come first served: however many streams are
  * written to, requests are served between two pieces.
  */
-export function createSlices(): TakeTurn {
+export function createSlices(): NextSlice {
   const waiting: (() => void)[] = [];
   let scheduled = false;
 
@@ -165,7 +166,7 @@ const part = 1 / 16;
  * What waits to be sent to readers of all streams. The fuller it is, the less may wait for one: however many accounts
  * open streams and read little, whoever keeps up goes on.
  */
-export class WaitingRoom {
+export class SubscriberBudget {
   bytes = 0;
   readonly #maxBytes: number;
 

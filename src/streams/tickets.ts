@@ -4,16 +4,17 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import type { Account } from '../http/request.ts';
 import type { NewStream } from './schema.ts';
+import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /** So long a ticket opens, from when it was made and after each break. */
-export const ticketMs = 60_000;
+const ticketMs = 60_000;
 /** Of an account; the one that would run out first is forgotten. */
 const keptTickets = 1_000;
 
 export type TicketDeps = {
   db: Sql;
   bus: Bus;
-  clock: () => number;
+  clock: Clock;
   /** Whom a session or a key speaks for, by its identifier. Throws `unauthenticated` where it has ended. */
   findHolder: (holder: Pick<Ticket, 'accountId' | 'holderId' | 'isOfKey'>) => Promise<Account>;
 };
@@ -123,7 +124,7 @@ export async function insertTicket(
   sql: Sql,
   hash: Buffer,
   { accountId, holderId, isOfKey, asked }: Ticket,
-  { nowTs, expiresTs, kept }: { nowTs: number; expiresTs: number; kept: number },
+  { nowTs, expiresTs, kept }: { nowTs: WallMs; expiresTs: number; kept: number },
 ): Promise<void> {
   await sql.query(
     `with old as (
@@ -141,7 +142,7 @@ export async function insertTicket(
 }
 
 /** Null where there is none, or it has run out. */
-export async function findTicket(sql: Sql, hash: Buffer, nowTs: number): Promise<Ticket | null> {
+export async function findTicket(sql: Sql, hash: Buffer, nowTs: WallMs): Promise<Ticket | null> {
   const { rows } = await sql.query<Ticket>({
     name: 'find-stream-ticket',
     text: `
@@ -157,7 +158,7 @@ export async function findTicket(sql: Sql, hash: Buffer, nowTs: number): Promise
 export async function countOpening(
   sql: Sql,
   hash: Buffer,
-  { nowTs, expiresTs }: { nowTs: number; expiresTs: number },
+  { nowTs, expiresTs }: { nowTs: WallMs; expiresTs: number },
 ): Promise<number | null> {
   const { rows } = await sql.query<{ opened: number }>(
     `update stream_ticket
@@ -184,6 +185,6 @@ export async function renewTicket(
 }
 
 /** Deletes those that ran out: of accounts that make no others. */
-export async function forgetTickets(sql: Sql, nowTs: number): Promise<void> {
+export async function forgetTickets(sql: Sql, nowTs: WallMs): Promise<void> {
   await sql.query('delete from stream_ticket where expires_at < ms_to_timestamp($1)', [nowTs]);
 }

@@ -122,7 +122,7 @@ export async function startApp(options: AppOptions = {}) {
       hasMail: options.hasMail ?? false,
     }),
     ...auditRoutes({ db }),
-    ...statusRoutes({ findTroubles: async () => [] }),
+    ...statusRoutes({ findFailures: async () => [] }),
   ];
   const authenticate = (token: string) => sessions.authenticate(token);
   const server = await startHttp({

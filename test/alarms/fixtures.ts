@@ -8,7 +8,7 @@ import {
   type DeviceBefore,
   type PlannedAsk,
   settle,
-  type Told,
+  type NotifyResult,
 } from '../../src/alarms/rules.ts';
 
 export const minute = 60_000;
@@ -21,8 +21,8 @@ export const warm = { puId: 1, stId: 2 };
 
 const options = { ringMaxAgeMs: 15 * minute, reportedForMs: 60 * minute };
 
-export const reached: Told = { queued: 1, planned: 0, notNotified: null };
-export const unreached: Told = { queued: 0, planned: 0, notNotified: 'no-recipient' };
+export const reached: NotifyResult = { queued: 1, planned: 0, notNotified: null };
+export const unreached: NotifyResult = { queued: 0, planned: 0, notNotified: 'no-recipient' };
 
 type Members = Partial<Omit<FiredSignal, 'kind' | 'actions'>> & {
   atMs?: number;
@@ -77,7 +77,7 @@ export class Device {
   closed: Alarm[] = [];
   asks: PlannedAsk[] = [];
   /** What becomes of asks from now on. */
-  answer: Told = reached;
+  answer: NotifyResult = reached;
 
   /** Gives what the firings among them say: `told`, or why not; null where they say nothing. */
   take(...signals: AlarmSignal[]): (string | null)[] {

@@ -27,12 +27,12 @@ async function opened(): Promise<TestDatabase> {
 function deciding(more: Partial<DecideDeps> = {}) {
   const asked: (number | null)[] = [];
   const decide = createDecideAlarms({
-    tell: async (_tx, asks) => {
+    notify: async (_tx, asks) => {
       asked.push(...asks.map(({ alarmId }) => alarmId));
       return asks.map(() => reached);
     },
     dropPlanned: async () => {},
-    tellOver: async () => {},
+    notifyResolved: async () => {},
     rules: { ringMaxAgeMs: 900_000, reportedForMs: 3_600_000 },
     clock: () => start,
     eventsLeft: () => 100,

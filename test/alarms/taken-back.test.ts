@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { startHookReceiver } from '../support/hook-receiver.ts';
 import * as given from '../notifications/fixtures.ts';
-import { firedOf, minuteMs, useAlarms } from './telling-world.ts';
+import { firedOf, minuteMs, useAlarms } from './notify-world.ts';
 
 const { world, closing, start, decide, runTimer, addContact, findAlarm, usedBy, db } = useAlarms();
 
@@ -17,7 +17,7 @@ test('what reaches nobody is taken back, and told again later each time, without
   const owner = await given.givenDevice(db());
   await addContact(owner, 'webhook', receiver.url);
   const outbox = await start();
-  const [event] = await decide(outbox, [firedOf(owner, world.nowMs)]);
+  const [event] = await decide(outbox, [firedOf(owner, world.nowTs)]);
   expect(event).toMatchObject({ notified: true });
   for (const [n, pause] of [1, 5, 15, 60, 60].entries()) {
     await expect
@@ -26,19 +26,19 @@ test('what reaches nobody is taken back, and told again later each time, without
         told: 'withdrawn',
         failures: n + 1,
         announcedTs: null,
-        nextTs: world.nowMs + pause * minuteMs,
+        nextTs: world.nowTs + pause * minuteMs,
       });
     expect(await usedBy(owner, 'webhook')).toBe(0);
     expect(receiver.received).toHaveLength(n + 1);
     // A firing in the pause is of the same episode.
-    const [again] = await decide(outbox, [firedOf(owner, world.nowMs + 1)]);
+    const [again] = await decide(outbox, [firedOf(owner, world.nowTs + 1)]);
     expect(again).toMatchObject({ notified: false, notNotified: 'same-episode' });
-    world.nowMs += pause * minuteMs - 1;
+    world.nowTs += pause * minuteMs - 1;
     await runTimer(outbox);
     expect(await findAlarm(owner)).toMatchObject({ announcement: n + 1 });
     // The recipient itself failed five times by then and rests; its time is over too.
     await db().query('update contact set rests_until = null');
-    world.nowMs += 1;
+    world.nowTs += 1;
     if (n === 4) status = 204;
     await runTimer(outbox);
   }
@@ -54,7 +54,7 @@ test('where one of two refuses, nothing is taken back', async () => {
   await addContact(owner, 'webhook', refusing.url);
   await addContact(owner, 'webhook', taking.url);
   const outbox = await start();
-  await decide(outbox, [firedOf(owner, world.nowMs)]);
+  await decide(outbox, [firedOf(owner, world.nowTs)]);
   await given.outcomesOf(db(), owner, (all) => all.every(({ state }) => state !== 'queued'));
   expect(await findAlarm(owner)).toMatchObject({ told: 'told', failures: 0 });
   expect(await usedBy(owner, 'webhook')).toBe(1);
@@ -67,12 +67,12 @@ test('a repeat that fails takes nothing back, and the next one is told all the s
   await addContact(owner, 'webhook', receiver.url);
   const outbox = await start();
   const actions = { cloud: { sendPush: true }, repeatMs: 60 * minuteMs };
-  await decide(outbox, [firedOf(owner, world.nowMs, { actions })]);
+  await decide(outbox, [firedOf(owner, world.nowTs, { actions })]);
   await expect.poll(() => findAlarm(owner)).toMatchObject({ told: 'told' });
   for (const [n, answer] of [500, 204].entries()) {
     status = answer;
-    world.nowMs += 60 * minuteMs;
-    world.newestTs = world.nowMs - 5 * minuteMs;
+    world.nowTs += 60 * minuteMs;
+    world.newestTs = world.nowTs - 5 * minuteMs;
     await runTimer(outbox);
     const outcomes = await given.outcomesOf(
       db(),
@@ -95,13 +95,13 @@ test('an announcement is taken back once, however its last messages end at once'
   for (const path of ['a', 'b']) await addContact(owner, 'webhook', `${receiver.url}/${path}`);
   const outbox = await start();
   for (let round = 1; round <= 10; round += 1) {
-    if (round === 1) await decide(outbox, [firedOf(owner, world.nowMs)]);
+    if (round === 1) await decide(outbox, [firedOf(owner, world.nowTs)]);
     else await runTimer(outbox);
     await expect
       .poll(() => findAlarm(owner), { timeout: 60_000 })
       .toMatchObject({ told: 'withdrawn', failures: round, announcement: round });
     await db().query('update contact set rests_until = null');
-    world.nowMs += 60 * minuteMs;
+    world.nowTs += 60 * minuteMs;
   }
   expect(receiver.received).toHaveLength(20);
 });

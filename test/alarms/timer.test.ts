@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { wakeAlarms } from '../../src/alarms/decide.ts';
 import * as given from '../notifications/fixtures.ts';
 import { startHookReceiver } from '../support/hook-receiver.ts';
-import { firedOf, minuteMs, useAlarms } from './telling-world.ts';
+import { firedOf, minuteMs, useAlarms } from './notify-world.ts';
 
 const { world, closing, start, decide, runTimer, addContact, findAlarm, db } = useAlarms();
 
@@ -17,13 +17,13 @@ describe('an alarm that nobody could be told of is told by its timer', () => {
   test('once there is a recipient', async () => {
     const owner = await given.givenDevice(db());
     const outbox = await start();
-    const [event] = await decide(outbox, [firedOf(owner, world.nowMs)]);
+    const [event] = await decide(outbox, [firedOf(owner, world.nowTs)]);
     expect(event).toMatchObject({ notified: false, notNotified: 'no-recipient' });
     const receiver = await givenWebhook(owner);
-    world.nowMs += minuteMs;
+    world.nowTs += minuteMs;
     await runTimer(outbox);
     expect(await findAlarm(owner)).toMatchObject({ told: 'none', notNotified: 'no-recipient' });
-    await wakeAlarms(db(), owner.accountId, world.nowMs);
+    await wakeAlarms(db(), owner.accountId, world.nowTs);
     await runTimer(outbox);
     const { body } = await receiver.request();
     expect(JSON.parse(body)).toMatchObject({ type: 'alarm.opened' });
@@ -35,16 +35,16 @@ describe('an alarm that nobody could be told of is told by its timer', () => {
     const owner = await given.givenDevice(db());
     const receiver = await givenWebhook(owner);
     const outbox = await start();
-    const other = firedOf(owner, world.nowMs, { evId: 4 });
-    const [first, event] = await decide(outbox, [other, firedOf(owner, world.nowMs)]);
+    const other = firedOf(owner, world.nowTs, { evId: 4 });
+    const [first, event] = await decide(outbox, [other, firedOf(owner, world.nowTs)]);
     expect(first).toMatchObject({ notified: true });
     expect(event).toMatchObject({ notified: false, notNotified: 'held-back' });
     const isSent = ({ state }: { state: string }) => state === 'sent';
     await given.outcomesOf(db(), owner, (all) => all.some(isSent));
-    world.nowMs += 15 * minuteMs;
+    world.nowTs += 15 * minuteMs;
     await runTimer(outbox);
     expect(await findAlarm(owner)).toMatchObject({ told: 'none', notNotified: 'held-back' });
-    world.nowMs += 24 * 60 * minuteMs;
+    world.nowTs += 24 * 60 * minuteMs;
     await runTimer(outbox);
     await expect.poll(() => receiver.received.length).toBe(2);
     await expect.poll(() => findAlarm(owner)).toMatchObject({ told: 'told', announcement: 1 });
@@ -57,14 +57,14 @@ describe('an alarm that nobody could be told of is told by its timer', () => {
     await db().query(
       `insert into device_mute (device_id, until_at, muted_at, muted_by)
        values ($1, ms_to_timestamp($2), now(), 'me')`,
-      [owner.deviceId, world.nowMs + 30 * minuteMs],
+      [owner.deviceId, world.nowTs + 30 * minuteMs],
     );
-    const [event] = await decide(outbox, [firedOf(owner, world.nowMs)]);
+    const [event] = await decide(outbox, [firedOf(owner, world.nowTs)]);
     expect(event).toMatchObject({ notified: false, notNotified: 'snoozed' });
-    world.nowMs += 30 * minuteMs - 1;
+    world.nowTs += 30 * minuteMs - 1;
     await runTimer(outbox);
     expect(receiver.received).toEqual([]);
-    world.nowMs += 1;
+    world.nowTs += 1;
     await runTimer(outbox);
     await receiver.request();
   });
@@ -76,19 +76,19 @@ describe('an alarm that began with measurements that were too old', () => {
     const owner = await given.givenDevice(db());
     const receiver = await givenWebhook(owner);
     const outbox = await start();
-    const old = firedOf(owner, world.nowMs - newestAgoMs, { isFresh: false });
-    const [event] = await decide(outbox, [{ ...old, arrivedTs: world.nowMs }]);
+    const old = firedOf(owner, world.nowTs - newestAgoMs, { isFresh: false });
+    const [event] = await decide(outbox, [{ ...old, arrivedTs: world.nowTs }]);
     expect(event).toMatchObject({ notified: false, notNotified: 'too-old' });
     return { owner, receiver, outbox };
   };
 
   test('is told after 15 minutes, with the time of the newest value', async () => {
     const { owner, receiver, outbox } = await givenOld();
-    world.newestTs = world.nowMs - newestAgoMs;
-    world.nowMs += 15 * minuteMs - 1;
+    world.newestTs = world.nowTs - newestAgoMs;
+    world.nowTs += 15 * minuteMs - 1;
     await runTimer(outbox);
     expect(await findAlarm(owner)).toMatchObject({ told: 'none' });
-    world.nowMs += 1;
+    world.nowTs += 1;
     await runTimer(outbox);
     const { body } = await receiver.request();
     expect(JSON.parse(body)).toMatchObject({
@@ -98,18 +98,18 @@ describe('an alarm that began with measurements that were too old', () => {
 
   test('waits while its senses catch up by more than twice the time, and is told after that', async () => {
     const { owner, receiver, outbox } = await givenOld();
-    const beganMs = world.nowMs - newestAgoMs;
+    const beganMs = world.nowTs - newestAgoMs;
     for (const [look, forwardMs] of [31, 62].entries()) {
-      world.nowMs += 15 * minuteMs;
+      world.nowTs += 15 * minuteMs;
       world.newestTs = beganMs + forwardMs * minuteMs;
       await runTimer(outbox);
       expect(await findAlarm(owner)).toMatchObject({
         told: 'none',
-        nextTs: world.nowMs + 15 * minuteMs,
+        nextTs: world.nowTs + 15 * minuteMs,
       });
       expect(look).toBeLessThan(2);
     }
-    world.nowMs += 15 * minuteMs;
+    world.nowTs += 15 * minuteMs;
     world.newestTs = beganMs + (62 + 30) * minuteMs;
     await runTimer(outbox);
     await receiver.request();
@@ -123,23 +123,23 @@ describe('repeats', () => {
     const owner = await given.givenDevice(db());
     const receiver = await givenWebhook(owner);
     const outbox = await start();
-    await decide(outbox, [firedOf(owner, world.nowMs, { actions })]);
+    await decide(outbox, [firedOf(owner, world.nowTs, { actions })]);
     await expect.poll(() => findAlarm(owner)).toMatchObject({ told: 'told' });
     await db().query(
       `insert into device_mute (device_id, until_at, muted_at, muted_by)
        values ($1, ms_to_timestamp($2), now(), 'me')`,
-      [owner.deviceId, world.nowMs + 90 * minuteMs],
+      [owner.deviceId, world.nowTs + 90 * minuteMs],
     );
-    world.nowMs += 60 * minuteMs;
+    world.nowTs += 60 * minuteMs;
     await runTimer(outbox);
     expect(receiver.received).toHaveLength(1);
-    world.nowMs += 30 * minuteMs;
+    world.nowTs += 30 * minuteMs;
     await runTimer(outbox);
     await expect.poll(() => receiver.received.length).toBe(2);
     await db().query(`update alarm set acknowledged_at = now() where device_id = $1`, [
       owner.deviceId,
     ]);
-    world.nowMs += 60 * minuteMs;
+    world.nowTs += 60 * minuteMs;
     await runTimer(outbox);
     expect(await findAlarm(owner)).toMatchObject({ nextTs: null });
   });
@@ -148,9 +148,9 @@ describe('repeats', () => {
 test('two processes tell of an alarm once', async () => {
   const owner = await given.givenDevice(db());
   const outbox = await start();
-  await decide(outbox, [firedOf(owner, world.nowMs)]);
+  await decide(outbox, [firedOf(owner, world.nowTs)]);
   const receiver = await givenWebhook(owner);
-  await wakeAlarms(db(), owner.accountId, world.nowMs);
+  await wakeAlarms(db(), owner.accountId, world.nowTs);
   await Promise.all(Array.from({ length: 8 }, () => runTimer(outbox)));
   await receiver.request();
   await expect.poll(() => findAlarm(owner)).toMatchObject({ told: 'told', announcement: 1 });

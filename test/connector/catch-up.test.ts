@@ -48,7 +48,7 @@ test('and is held to its rate again once somebody else is there', async () => {
   expect(acks()).toBeGreaterThan(11);
   expect(acks()).toBeLessThan(100);
   await until(() => {
-    clock.nowMs += 1_000;
+    clock.monotonicMs += 1_000;
     return acks() === 300;
   });
 });
@@ -75,7 +75,7 @@ test('what is sent over MQTT counts for HTTP too, and the other way', async () =
   publish(6);
   await moments(world);
   expect([raw.of('puback').length, store.stored.length]).toEqual([5, 5]);
-  clock.nowMs += 1_000;
+  clock.monotonicMs += 1_000;
   expect((await answer).status).toBe(200);
   await raw.expect('puback', 6);
 });

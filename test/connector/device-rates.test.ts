@@ -13,12 +13,12 @@ const limits = { messagesPerSecond: 10, messagesBurst: 10, measurementsPerSecond
 const device = (deviceId: number, accountId = 1) => ({ deviceId, accountId, uuid: `d${deviceId}` });
 const dayMs = 86_400_000;
 
-let nowMs: number;
+let monotonicMs: number;
 let mayCatchUp: boolean;
 let beyond: number;
 let store: RateStore;
 beforeEach(() => {
-  nowMs = 0;
+  monotonicMs = 0;
   mayCatchUp = true;
   beyond = 0;
   store = createRateStore({
@@ -28,7 +28,7 @@ beforeEach(() => {
       mayCatchUp: () => mayCatchUp,
     },
     limits,
-    now: () => nowMs,
+    now: () => monotonicMs,
     beyondPerDay: 1_000,
     observe: { waited() {}, beyond: (amount) => void (beyond += amount) },
   });
@@ -38,8 +38,8 @@ beforeEach(() => {
 function sendWhileItMay(rates: ReturnType<RateStore['enter']>, items: number, atMost = 10_000) {
   let sent = 0;
   while (sent < atMost && (store.waitMs(rates) === 0 || store.letGoOn(rates))) {
-    store.takeMessages(rates, 1, nowMs);
-    store.takeItems(rates, items, nowMs);
+    store.takeMessages(rates, 1, monotonicMs);
+    store.takeItems(rates, items, monotonicMs);
     sent += 1;
   }
   return sent;
@@ -58,7 +58,7 @@ describe('a device that catches up', () => {
     expect(store.letGoOn(rates)).toBe(true);
     expect(store.waitMs(rates)).toBe(100);
     // What it owed is forgiven; what it brings now it owes again.
-    store.takeMessages(rates, 1, nowMs);
+    store.takeMessages(rates, 1, monotonicMs);
     mayCatchUp = false;
     expect(store.waitMs(rates)).toBe(200);
   });
@@ -72,18 +72,18 @@ describe('a device that catches up', () => {
     expect(beyond).toBeGreaterThanOrEqual(1_000);
     expect(beyond).toBeLessThan(1_000 + items);
     // From then on its rate holds, and what comes back of the day.
-    nowMs += 60_000;
+    monotonicMs += 60_000;
     const soFar = beyond;
     sendWhileItMay(rates, items);
     expect(beyond - soFar).toBeLessThanOrEqual(1 + items);
-    nowMs += dayMs;
+    monotonicMs += dayMs;
     expect(sendWhileItMay(rates, items)).toBeGreaterThanOrEqual(most - 1);
   });
 
   test('does not begin anew by leaving for a while', () => {
     const rates = store.enter(device(1));
     sendWhileItMay(rates, 1);
-    nowMs += 10_000;
+    monotonicMs += 10_000;
     expect(store.isFull(rates)).toBe(true);
     store.leave(rates);
     const again = store.enter(device(1));
@@ -97,19 +97,19 @@ describe('a device that catches up', () => {
     for (let n = 1; n <= 1_500; n += 1) {
       const rates = store.enter(device(n));
       sendWhileItMay(rates, 1, 12);
-      nowMs += 2_000;
+      monotonicMs += 2_000;
       store.leave(rates);
     }
     expect(store.count()).toBeGreaterThan(0);
-    nowMs += dayMs;
+    monotonicMs += dayMs;
     for (let n = 2_000; n <= 5_000; n += 1) {
       const rates = store.enter(device(n));
       sendWhileItMay(rates, 1, 12);
-      nowMs += 2_000;
+      monotonicMs += 2_000;
       store.leave(rates);
     }
     expect(store.count()).toBeLessThan(3_001);
-    nowMs += dayMs;
+    monotonicMs += dayMs;
     const one = store.enter(device(1));
     store.leave(one);
     expect(store.enter(device(1)).beyond).toBeNull();
@@ -117,7 +117,7 @@ describe('a device that catches up', () => {
 
   test('pays for polls and pings from a bucket of their own, which nobody lifts', () => {
     const rates = store.enter(device(1));
-    store.takeOthers(rates, 15, nowMs);
+    store.takeOthers(rates, 15, monotonicMs);
     expect(store.waitMs(rates)).toBe(0);
     expect(store.othersWaitMs(rates)).toBe(600);
   });
@@ -127,10 +127,10 @@ test('devices of an account that two transports remember are the same', () => {
   mayCatchUp = false;
   const first = store.enter(device(1));
   const second = store.enter(device(1));
-  store.takeMessages(first, 10, nowMs);
+  store.takeMessages(first, 10, monotonicMs);
   expect(store.waitMs(second)).toBeGreaterThan(0);
-  store.takeItems(second, 60, nowMs);
-  store.takeItems(store.enter(device(2)), 60, nowMs);
+  store.takeItems(second, 60, monotonicMs);
+  store.takeItems(store.enter(device(2)), 60, monotonicMs);
   expect(first.account.measurements.tokens).toBe(880);
   store.leave(first);
   expect(store.enter(device(1))).toBe(second);
@@ -138,10 +138,10 @@ test('devices of an account that two transports remember are the same', () => {
 
 test('an account that owes is not forgotten with its devices, whose own rates have recovered', () => {
   const ports = { othersWait: () => true, measurementsPerSecond: () => 1_000 };
-  const own = createRateStore({ ports, limits, now: () => nowMs });
+  const own = createRateStore({ ports, limits, now: () => monotonicMs });
   const all = Array.from({ length: 50 }, (_, n) => own.enter(device(n)));
-  for (const rates of all) own.takeItems(rates, 100, nowMs);
-  nowMs += 2_000;
+  for (const rates of all) own.takeItems(rates, 100, monotonicMs);
+  monotonicMs += 2_000;
   for (const rates of all) own.leave(rates);
   expect(own.isBeyond(own.enter(device(99)).account)).toBe(true);
   expect(own.count()).toBe(2);

@@ -46,10 +46,10 @@ export async function until(condition: () => boolean, what = 'the condition'): P
 export function manualClock() {
   let looked = 0;
   const clock = {
-    nowMs: 0,
+    monotonicMs: 0,
     now: () => {
       looked += 1;
-      return clock.nowMs;
+      return clock.monotonicMs;
     },
     /** Resolves once somebody has looked at the clock so many times more. */
     looks: async (count: number) => {

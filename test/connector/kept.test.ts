@@ -27,8 +27,8 @@ async function sendAndWait(
   waits: { ms: number },
 ): Promise<{ world: World; raw: RawClient; clock: ReturnType<typeof manualClock> }> {
   const clock = manualClock();
-  const holds = { waitMs: () => waits.ms, waits: () => {} };
-  const started = (world = await startWorld({ now: clock.now, ports: { holds } }));
+  const throttle = { waitMs: () => waits.ms, waits: () => {} };
+  const started = (world = await startWorld({ now: clock.now, ports: { throttle } }));
   started.store.isHolding = waits.ms === 0;
   const raw = await enter(started, {
     protocolVersion: over === 'MQTT 5' ? 5 : 4,
@@ -59,7 +59,7 @@ async function end(
   if (ending === 'DISCONNECT') raw.send({ cmd: 'disconnect' });
   if (ending === 'closed by the device') raw.socket.end();
   if (ending === 'reset') raw.socket.resetAndDestroy();
-  if (ending === 'keep-alive') clock.nowMs += 16_000;
+  if (ending === 'keep-alive') clock.monotonicMs += 16_000;
   if (ending === 'taken over') {
     await enter(world as World, { protocolVersion: raw.version as 4 | 5 });
     await until(() => counted.includes('disconnected replaced'));

@@ -178,10 +178,10 @@ describe('what is coming in', () => {
     begin(first);
     await isMidway(size);
     begin(second);
-    clock.nowMs += 119_000;
+    clock.monotonicMs += 119_000;
     await clock.looks(3);
     expect(first.raw.isClosed).toBe(false);
-    clock.nowMs += 2_000;
+    clock.monotonicMs += 2_000;
     expect(await goodbye(first.raw)).toBe({ 4: undefined, 5: 0x89 }[wire.version]);
     await until(() => world.counted.includes('disconnected unfinished'));
     await end(second);

@@ -35,7 +35,7 @@ test('a socket that is full is known as blocked until it has drained', async () 
   const unblocked: Connection[] = [];
   connection.isStarved = true;
   connection.reader = { resume: (one) => unblocked.push(one) };
-  const write = (nowMs: number) => writePubacks(connection, [1, 2, 3], nowMs);
+  const write = (monotonicMs: number) => writePubacks(connection, [1, 2, 3], monotonicMs);
   write(5);
   write(9);
   expect(connection.blockedSinceMs).toBe(5);
@@ -55,17 +55,17 @@ test('a device that reads no acknowledgements is closed after a while', async ()
   const stop = startTimeouts({
     registry: { connections: new Set([connection]), forgetIdle() {} },
     acknowledger: { giveUpLate() {} },
-    downlinkRoom: { isWanted: false },
+    downlinkBudget: { isWanted: false },
     limits,
     tuning: { ...defaultTuning, sweepIntervalMs: 5 },
     now: clock.now,
     onUnacknowledged: () => undefined,
   });
   writePubacks(connection, [1, 2, 3], 0);
-  clock.nowMs = defaultTuning.drainTimeoutMs;
+  clock.monotonicMs = defaultTuning.drainTimeoutMs;
   await clock.looks(3);
   expect(connection.ending).toBeNull();
-  clock.nowMs += 1;
+  clock.monotonicMs += 1;
   await until(() => connection.ending !== null);
   expect(connection.ending).toBe('unread');
   stop();

@@ -209,7 +209,7 @@ describe('delivery', () => {
     raw.send({ cmd: 'puback', messageId: publishes[0]?.messageId ?? 0 });
     const [, second] = await raw.expect('publish', 2);
     expect(JSON.parse(String(second?.payload))).toEqual({ text: '46' });
-    clock.nowMs += 61_000;
+    clock.monotonicMs += 61_000;
     await raw.ended();
     await until(() => world.counted.includes('disconnected unread'));
     await until(() => world.store.stored.length > 0);

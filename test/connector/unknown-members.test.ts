@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { createUnknownMemberTurns, parseUplink } from '../../connector/device/uplink.ts';
+import { createUnknownMemberThrottle, parseUplink } from '../../connector/device/uplink.ts';
 
 const prefix = 'devices/d/up/';
 const parse = (topic: string, sent: unknown, mayTell: () => boolean = () => true) =>
@@ -69,11 +69,11 @@ describe('a member that nobody knows is told with its place', () => {
 });
 
 test('each device has its turn once an hour', () => {
-  let nowMs = 5;
-  const takeTurn = createUnknownMemberTurns(() => nowMs);
-  expect(['a', 'b', 'a'].map(takeTurn)).toEqual([true, true, false]);
-  nowMs += 3_599_999;
-  expect(takeTurn('a')).toBe(false);
-  nowMs += 1;
-  expect(['a', 'a', 'b'].map(takeTurn)).toEqual([true, false, true]);
+  let monotonicMs = 5;
+  const mayTellNow = createUnknownMemberThrottle(() => monotonicMs);
+  expect(['a', 'b', 'a'].map(mayTellNow)).toEqual([true, true, false]);
+  monotonicMs += 3_599_999;
+  expect(mayTellNow('a')).toBe(false);
+  monotonicMs += 1;
+  expect(['a', 'a', 'b'].map(mayTellNow)).toEqual([true, false, true]);
 });

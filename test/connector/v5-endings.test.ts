@@ -20,7 +20,7 @@ describe('a connection that the service ends is told why', () => {
     await start({ now: clock.now });
     const raw = await enter5({ keepalive: 10 });
     await until(() => world.counted.includes('connected'));
-    clock.nowMs += 15_100;
+    clock.monotonicMs += 15_100;
     expect(await goodbye(raw)).toBe(0x8d);
   });
 

@@ -3,14 +3,17 @@ import { repeatInV5 } from './repeat-in-v5.ts';
 
 repeatInV5([
   'access',
+  'account-backpressure',
   'accounts',
   'acknowledging',
   'connecting',
   'filters',
-  'holding',
+  'keep-alive',
   'large-packets',
   'limits',
+  'memory-budget',
+  'ordering',
   'pushing',
-  'room',
+  'redelivery-qos2',
   'topics',
 ]);

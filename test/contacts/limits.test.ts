@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, it } from 'vitest';
 import { mailboxOf } from '../../src/lib/address.ts';
-import { takeRoom } from '../../src/notifications/allot.ts';
+import { takeFromDailyLimits } from '../../src/notifications/daily-limits.ts';
 import { openApp } from '../journeys/app.ts';
 import * as given from '../notifications/fixtures.ts';
 import type { TestService } from '../journeys/service.ts';
@@ -130,7 +130,7 @@ it.each([
   const used = new Map<string, number>();
   const confirmation = { network: '203.0.113.7', isKnown };
   const ask = (n: number) =>
-    takeRoom(
+    takeFromDailyLimits(
       { accountId: 1, channel: 'email', recipient: `${n}@x.org`, confirmation },
       used,
       () => quotas,

@@ -12,31 +12,31 @@ const contactUuid = '0f8fad5b-d9cb-469f-a165-70867728950e';
 const day = 86_400_000;
 
 test('a link says which contact it is of, until it expires', () => {
-  const token = makeContactToken(keys, 'confirm', { contactUuid, nowMs: 1_000 });
+  const token = makeContactToken(keys, 'confirm', { contactUuid, nowTs: 1_000 });
   expect(token).toMatch(/^[\w-]+$/);
-  const read = (nowMs: number) => readLinkToken(keys, 'confirm', { token, nowMs });
+  const read = (nowTs: number) => readLinkToken(keys, 'confirm', { token, nowTs });
   expect(read(1_000 + 7 * day)).toEqual({ contactUuid, madeTs: 1_000 });
   expect(read(1_001 + 7 * day)).toBeNull();
-  const unsubscribe = makeContactToken(keys, 'unsubscribe', { contactUuid, nowMs: 1_000 });
+  const unsubscribe = makeContactToken(keys, 'unsubscribe', { contactUuid, nowTs: 1_000 });
   expect(
-    readLinkToken(keys, 'unsubscribe', { token: unsubscribe, nowMs: 400 * day }),
+    readLinkToken(keys, 'unsubscribe', { token: unsubscribe, nowTs: 400 * day }),
   ).not.toBeNull();
 });
 
 test('it is good for one purpose, as it was made, and by these keys', () => {
-  const token = makeContactToken(keys, 'confirm', { contactUuid, nowMs: 0 });
-  expect(readLinkToken(keys, 'unsubscribe', { token, nowMs: 0 })).toBeNull();
+  const token = makeContactToken(keys, 'confirm', { contactUuid, nowTs: 0 });
+  expect(readLinkToken(keys, 'unsubscribe', { token, nowTs: 0 })).toBeNull();
   const others = deriveKeys(second).mailLinks;
-  expect(readLinkToken(others, 'confirm', { token, nowMs: 0 })).toBeNull();
+  expect(readLinkToken(others, 'confirm', { token, nowTs: 0 })).toBeNull();
   const changed = deriveKeys(second, first).mailLinks;
-  expect(readLinkToken(changed, 'confirm', { token, nowMs: 0 })).not.toBeNull();
+  expect(readLinkToken(changed, 'confirm', { token, nowTs: 0 })).not.toBeNull();
   for (let at = 0; at < token.length; at += 1) {
     const other = token[at] === 'A' ? 'B' : 'A';
     const tampered = token.slice(0, at) + other + token.slice(at + 1);
-    expect(readLinkToken(keys, 'confirm', { token: tampered, nowMs: 0 })).toBeNull();
+    expect(readLinkToken(keys, 'confirm', { token: tampered, nowTs: 0 })).toBeNull();
   }
   for (const wrong of ['', 'x', `${token}A`, token.slice(1)])
-    expect(readLinkToken(keys, 'confirm', { token: wrong, nowMs: 0 })).toBeNull();
+    expect(readLinkToken(keys, 'confirm', { token: wrong, nowTs: 0 })).toBeNull();
 });
 
 test('the secret of a webhook stays, and signs on beside the next one while SECRET is changed', () => {
@@ -53,8 +53,8 @@ test('the secret of a webhook stays, and signs on beside the next one while SECR
 test('made by a clock that was ahead it opens nothing once that is right, but it still ends mails', () => {
   const aheadMs = 365 * day;
   const read = (purpose: 'confirm' | 'unsubscribe') => {
-    const token = makeContactToken(keys, purpose, { contactUuid, nowMs: aheadMs });
-    return readLinkToken(keys, purpose, { token, nowMs: 0 });
+    const token = makeContactToken(keys, purpose, { contactUuid, nowTs: aheadMs });
+    return readLinkToken(keys, purpose, { token, nowTs: 0 });
   };
   expect(read('confirm')).toBeNull();
   expect(read('unsubscribe')).not.toBeNull();

@@ -6,7 +6,7 @@ import { databaseKinds, testDatabase, type TestDatabase } from '../support/datab
 
 let database: TestDatabase;
 let own: Database;
-let nowMs = 0;
+let monotonicMs = 0;
 let watch: OtherProcesses | null = null;
 
 const open = (applicationName: string) =>
@@ -32,7 +32,7 @@ afterAll(async () => {
 
 /** Looks again and again, while time stands still but for what is said. */
 function startWatch(stepMs = 0): OtherProcesses {
-  return (watch = watchOtherProcesses({ db: own, nowMs: () => (nowMs += stepMs) }));
+  return (watch = watchOtherProcesses({ db: own, monotonicClock: () => (monotonicMs += stepMs) }));
 }
 
 test('it is not known at first; a process that is alone learns that it is', async () => {
@@ -57,7 +57,7 @@ test('a statement or a transaction of another process is seen, and that it is ov
     await until(() => !areBusy());
     await stranger.transaction(async (tx) => {
       await tx.query('select 1');
-      nowMs += 300;
+      monotonicMs += 300;
       await until(() => !areBusy());
     });
     await other.transaction(async (tx) => {
@@ -72,7 +72,10 @@ test('a statement or a transaction of another process is seen, and that it is ov
 
 test('where the database does not answer, it counts as busy', async () => {
   const away = { query: () => Promise.reject(new Error('away')) };
-  const { areBusy, close } = watchOtherProcesses({ db: away as never, nowMs: () => nowMs });
+  const { areBusy, close } = watchOtherProcesses({
+    db: away as never,
+    monotonicClock: () => monotonicMs,
+  });
   for (let n = 0; n < 10; n += 1) {
     expect(areBusy()).toBe(true);
     await Promise.resolve();

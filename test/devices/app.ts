@@ -113,7 +113,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
   const purging = { fails: false, failed: 0 };
   const clearing = createClearing({
     db,
-    nowMs: monotonicClock,
+    monotonicClock,
     detach: (accountId, limit) => detachDevices(db, bus, accountId, limit),
     purge: async (_db, { deviceIds }) => {
       if (purging.fails) throw new Error('no purge now');
@@ -136,7 +136,7 @@ export async function startApp({ beside, kind, ...options }: AppOptions = {}) {
       onConfigured: async () => undefined,
       quotas,
       limitsOf,
-      exports: createExports({ limitOf: () => 2, nowMs: monotonicClock }),
+      exports: createExports({ limitOf: () => 2, monotonicClock }),
       newUuid: randomUUID,
       startJob: async () => {
         throw new Error('There are no jobs here.');

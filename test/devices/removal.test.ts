@@ -91,7 +91,7 @@ describe('4.3 Remove device', () => {
     const { db } = app;
     const first = createClearing({
       db,
-      nowMs: monotonicClock,
+      monotonicClock,
       detach: async () => 0,
       async purge(_db, { deviceIds }) {
         begin();

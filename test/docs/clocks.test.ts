@@ -1,25 +1,39 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, test } from 'vitest';
 import { clockReaders, randomReaders, readersOf } from '../../lint/clocks.ts';
-import { rooms } from '../../lint/rooms.ts';
+import { modules } from '../../lint/modules.ts';
 
 const reads =
   /\b(Date\.now|new Date\(|performance\.now|Math\.random|randomUUID|randomBytes|uptime)\b/;
 
 const readers = [clockReaders, randomReaders].flatMap((table) =>
-  Object.keys(table).flatMap((room) => readersOf(table, room).map((file) => ({ room, file }))),
+  Object.keys(table).flatMap((module) =>
+    readersOf(table, module).map((file) => ({ module, file })),
+  ),
 );
 
 test('each file that may read a clock or draw at random is there, in its room, and does', () => {
   expect(readers.length).toBeGreaterThan(10);
-  for (const { room, file } of readers) {
-    expect(globSync(room), file).toContain(file);
+  for (const { module, file } of readers) {
+    expect(globSync(module), file).toContain(file);
     expect(readFileSync(file, 'utf8'), file).toMatch(reads);
   }
 });
 
 test('the rooms that they are named by are those of lint', () => {
-  const known = [...rooms.map(({ files }) => files), 'src/assembly/*.ts', 'src/*.ts'];
+  const known = [...modules.map(({ files }) => files), 'src/assembly/*.ts', 'src/*.ts'];
   const named = [...Object.keys(clockReaders), ...Object.keys(randomReaders)];
-  expect(named.filter((room) => !known.includes(room))).toEqual([]);
+  expect(named.filter((module) => !known.includes(module))).toEqual([]);
+});
+
+test('a present says by its name which clock it is of: `nowTs` the time of day, `monotonicMs` the other', () => {
+  const files = globSync([
+    'src/**/*.{ts,tsx}',
+    'connector/**/*.ts',
+    'bench/**/*.ts',
+    'test/**/*.ts',
+  ]);
+  expect(files.length).toBeGreaterThan(900);
+  const unclear = new RegExp(['\\bnow', 'Ms\\b'].join(''));
+  expect(files.filter((file) => unclear.test(readFileSync(file, 'utf8')))).toEqual([]);
 });

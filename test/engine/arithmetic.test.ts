@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isInside, preparePolygon, roundDecimal } from '../../src/engine/arithmetic.ts';
+import { runs } from '../support/share.ts';
 
 describe('rounding of decimal text', () => {
   test.each([
@@ -34,7 +35,7 @@ describe('rounding of decimal text', () => {
         const rounded = roundDecimal(value, places);
         expect(Math.abs(rounded - value)).toBeLessThanOrEqual(0.5 * 10 ** -places + 1e-9);
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     );
   });
 
@@ -49,7 +50,7 @@ describe('rounding of decimal text', () => {
           expect(roundDecimal(-value, places) + rounded).toBe(0);
         },
       ),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     );
   });
 });
@@ -80,7 +81,7 @@ describe('polygons', () => {
         const expected = lat >= south && lat <= north && eastward <= width;
         expect(isInside(polygon, { lat, long })).toBe(expected);
       }),
-      { numRuns: 2_000 },
+      { numRuns: runs(2_000) },
     );
   });
 
@@ -101,7 +102,7 @@ describe('polygons', () => {
           isInside(preparePolygon(points), place),
         );
       }),
-      { numRuns: 1_000 },
+      { numRuns: runs(1_000) },
     );
   });
 
@@ -120,7 +121,7 @@ describe('polygons', () => {
           expect(isInside(polygon, { lat, long })).toBe(expected);
         },
       ),
-      { numRuns: 3_000 },
+      { numRuns: runs(3_000) },
     );
   });
 

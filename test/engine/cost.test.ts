@@ -5,6 +5,7 @@ import { Purpose } from '../../src/contract/purpose.ts';
 import { measurements, purposes } from './arbitraries.ts';
 import { encodeRuntime } from '../../src/engine/runtime-codec.ts';
 import { number, profileOf, purposeWith, run } from './samples.ts';
+import { runs } from '../support/share.ts';
 
 const roomy = { causesPerMeasurement: 1_000_000, evidenceBytes: 1_000_000_000 };
 
@@ -43,7 +44,7 @@ test('evidence never takes more bytes than were told before', () => {
         expect(checkCosts(installed, { ...roomy, evidenceBytes: bytes - 1 })).not.toEqual([]);
       }
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

@@ -6,6 +6,7 @@ import { startRuntime } from '../../src/engine/runtime.ts';
 import type { Measurement } from '../../src/contract/values.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
 import { momentOf } from './samples.ts';
+import { runs } from '../support/share.ts';
 
 /** Mostly long windows, which need few or nearly all of their outcomes. */
 const cause = fc
@@ -120,6 +121,6 @@ test('numbers that are taken together fire and leave what each alone does', () =
         expect(together.runtime).toStrictEqual(alone.runtime);
       },
     ),
-    { numRuns: 1_500 },
+    { numRuns: runs(1_500) },
   );
 });

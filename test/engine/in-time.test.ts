@@ -6,9 +6,12 @@ import { compareEngines } from './compare-engines.ts';
 import { EvaluatorEngine, startReference } from './engines.ts';
 import { isSomething } from './observed.ts';
 import { answer, callsOf } from './play.ts';
+import { runs } from '../support/share.ts';
 
 test('members of time: what fires, moves, ends and is due is what the plainest engine gives', () => {
-  fc.assert(fc.property(purposesInTime, happenings, listening, compareEngines), { numRuns: 600 });
+  fc.assert(fc.property(purposesInTime, happenings, listening, compareEngines), {
+    numRuns: runs(600),
+  });
 });
 
 test('when ticks run, early, late or in parts, changes nothing', () => {
@@ -24,7 +27,7 @@ test('when ticks run, early, late or in parts, changes nothing', () => {
       });
       expect(one).toEqual(other);
     }),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 
@@ -49,7 +52,7 @@ test('firings that nobody sees are left out where they are not asked for, and no
       }
       expect(some.runtime).toStrictEqual(all.runtime);
     }),
-    { numRuns: 200 },
+    { numRuns: runs(200) },
   );
 });
 

@@ -2,6 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { decodeMeasurements, encodeMeasurements } from '../../src/engine/runtime-codec.ts';
 import type { Measurement } from '../../src/contract/values.ts';
+import { runs } from '../support/share.ts';
 
 const number = fc.double({ noNaN: true, noDefaultInfinity: true }).map((val) => val + 0);
 const measurement: fc.Arbitrary<Measurement> = fc.record(
@@ -18,7 +19,7 @@ test('what is written of measurements is read as it was', () => {
     fc.property(fc.array(measurement), (list) => {
       expect(decodeMeasurements(encodeMeasurements(list))).toStrictEqual(list);
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });
 

@@ -5,7 +5,7 @@ export type Mutation = {
   changes: readonly (readonly [from: string, to: string])[];
 };
 
-const setBack = 'src/ingest/rules/sense-clock.ts';
+const setBack = 'src/ingest/rules/watermark.ts';
 const takeTime = 'src/ingest/rules/event-time.ts';
 const kept = 'src/engine/timed.ts';
 const runtime = 'src/engine/runtime.ts';

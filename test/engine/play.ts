@@ -1,7 +1,7 @@
 import type { Measurement, Place } from '../../src/contract/values.ts';
 import type { Purpose } from '../../src/contract/purpose.ts';
 import type { Evaluated, Moment } from '../../src/engine/compile.ts';
-import { aheadMs } from '../../src/ingest/rules/sense-clock.ts';
+import { aheadMs } from '../../src/ingest/rules/watermark.ts';
 import { startTs, type Happening } from './arbitraries-in-time.ts';
 import { isSomething } from './observed.ts';
 import { ReferenceArrival, type Sent } from './reference/arrival.ts';

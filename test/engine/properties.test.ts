@@ -5,8 +5,9 @@ import type { Measurement } from '../../src/contract/values.ts';
 import { listWarnings } from '../../src/engine/warnings.ts';
 import { measurements, purposes } from './arbitraries.ts';
 import { deepFreeze, profileOf, run, start, stored, type Standing } from './samples.ts';
+import { runs } from '../support/share.ts';
 
-const runs = { numRuns: 1_000 };
+const options = { numRuns: runs(1_000) };
 
 /** Everything that others see of a run. */
 function outcomes(evaluations: ReturnType<typeof run>['evaluations']) {
@@ -36,7 +37,7 @@ test('the same input gives the same output', () => {
       const twice = run(profileOf(...installed), stream);
       expect(twice).toStrictEqual(once);
     }),
-    runs,
+    options,
   );
 });
 
@@ -47,7 +48,7 @@ test('a runtime survives being stored', () => {
       const { runtime, seen } = run(profile, stream);
       expect(stored(profile, { runtime, seen })).toStrictEqual({ runtime, seen });
     }),
-    runs,
+    options,
   );
 });
 
@@ -64,7 +65,7 @@ test('where a stream is split, stored and taken up again changes nothing', () =>
       expect(parts).toStrictEqual(outcomes(whole.evaluations));
       expect(tail.runtime).toStrictEqual(whole.runtime);
     }),
-    runs,
+    options,
   );
 });
 
@@ -82,7 +83,7 @@ test('a measurement delivered again, at any time later, changes nothing', () => 
         expect(repeated.runtime).toStrictEqual(plain.runtime);
       },
     ),
-    runs,
+    options,
   );
 });
 
@@ -99,7 +100,7 @@ test('late data change nothing', () => {
       expect(after.runtime).toBe(before.runtime);
       expect(after.seen).toBe(before.seen);
     }),
-    runs,
+    options,
   );
 });
 
@@ -117,7 +118,7 @@ test('a runtime is the very object that it was where nothing fires and it says w
         before = after;
       }
     }),
-    runs,
+    options,
   );
 });
 
@@ -131,7 +132,7 @@ test('nothing that is given is changed', () => {
       }
       expect(standing.runtime).toStrictEqual(run(profile, stream).runtime);
     }),
-    runs,
+    options,
   );
 });
 
@@ -151,7 +152,7 @@ test('every valid profile can be evaluated, explained and warned of, and a move 
       expect(Explanation.parse(explanation)).toStrictEqual(explanation);
       listWarnings(installed, [[{ sId: '0x1', min: -1, max: 3 }]]);
     }),
-    runs,
+    options,
   );
 });
 
@@ -169,7 +170,7 @@ test('an event that is said never to fire never fires', () => {
         expect(never).not.toContain(`/purposes/${puId}/states/${stId}/events/${evId}`);
       }
     }),
-    runs,
+    options,
   );
 });
 

@@ -11,6 +11,7 @@ import { measurements, measurementsUpTo, purposes, purposesWith } from './arbitr
 import { explained, storedOld } from './reference/described.ts';
 import { ReferenceEngine } from './reference/engine.ts';
 import { momentOf, profileOf, start } from './samples.ts';
+import { runs } from '../support/share.ts';
 
 /** What is news of a stream; all the rest an engine is never given. */
 function newsOf(stream: Measurement[]): Measurement[] {
@@ -61,12 +62,14 @@ function compare(installed: Purpose[], stream: Measurement[], cutAt: number[], o
 const unseen = (events: unknown) => JSON.parse(JSON.stringify(events)) as unknown;
 
 test('what fires, why, and what is explained is what the plainest engine gives', () => {
-  fc.assert(fc.property(purposes, measurements, cuts, fc.nat(120), compare), { numRuns: 2_000 });
+  fc.assert(fc.property(purposes, measurements, cuts, fc.nat(120), compare), {
+    numRuns: runs(2_000),
+  });
 });
 
 test('the same with windows longer than a word', () => {
   fc.assert(fc.property(purposesWith(100), measurementsUpTo(120), cuts, fc.nat(120), compare), {
-    numRuns: 1_000,
+    numRuns: runs(1_000),
   });
 });
 
@@ -86,6 +89,6 @@ test('firings that nobody sees are left out where they are not asked for, and no
       }
       expect(some.end()).toStrictEqual(all.end());
     }),
-    { numRuns: 1_000 },
+    { numRuns: runs(1_000) },
   );
 });

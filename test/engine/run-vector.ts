@@ -1,7 +1,7 @@
 import { expect } from 'vitest';
 import type { Measurement, Place } from '../../src/contract/values.ts';
 import { Purpose } from '../../src/contract/purpose.ts';
-import { aheadMs } from '../../src/ingest/rules/sense-clock.ts';
+import { aheadMs } from '../../src/ingest/rules/watermark.ts';
 import { checkProfile } from '../../src/engine/check.ts';
 import type { Evaluated, Moment, Transition } from '../../src/engine/compile.ts';
 import type { DeviceEvent } from '../../src/contract/event.ts';

@@ -6,6 +6,7 @@ import type { Runtime } from '../../src/engine/runtime.ts';
 import { encodeRuntime, readRuntime, type StoredRuntime } from '../../src/engine/runtime-codec.ts';
 import { explain } from '../../src/engine/explain.ts';
 import { momentOf, number, profileOf, purposeWith, start } from './samples.ts';
+import { runs } from '../support/share.ts';
 
 /** A profile of one event that needs one more of the last outcomes than it gets, so that it never fires. */
 const counting = (windowLength: number, count: number, relative = false) =>
@@ -62,7 +63,7 @@ test('a long window has the last outcomes, however they come in messages', () =>
         expect(readRuntime(profile, JSON.parse(text) as StoredRuntime)).toStrictEqual(runtime);
       },
     ),
-    { numRuns: 300 },
+    { numRuns: runs(300) },
   );
 });
 

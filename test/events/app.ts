@@ -4,11 +4,11 @@ import type { DeviceEvent, NewEvent, RecordedEvent, SenseEvent } from '../../src
 import type { Database } from '../../src/db/database.ts';
 import { readHistoryKind } from '../../src/history/retention.ts';
 import { DomainError } from '../../src/errors.ts';
-import { getDeviceId } from '../../src/events/queries.ts';
+import { findDeviceId } from '../../src/devices/queries.ts';
 import { eventRoutes, recordEvents } from '../../src/events/routes.ts';
 import { createReaches } from '../../src/streams/reach.ts';
-import { createStreamCount, WaitingRoom } from '../../src/streams/subscriber.ts';
-import { createHub } from '../../src/events/stream.ts';
+import { createStreamCount, SubscriberBudget } from '../../src/streams/subscriber.ts';
+import { createEventBroadcaster } from '../../src/events/stream.ts';
 import { startHttp } from '../../src/http/server.ts';
 import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
 import { measurementRoutes } from '../../src/measurements/routes.ts';
@@ -45,7 +45,11 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
     },
   };
   const ended = new Set<string>();
-  const findDevice = (accountId: number, uuid: string) => getDeviceId(db, accountId, uuid);
+  const findDevice = async (accountId: number, uuid: string) => {
+    const id = await findDeviceId(db, accountId, uuid);
+    if (id === null) throw new DomainError('not-found', 'There is no such device.');
+    return id;
+  };
   const authenticate = async (token: string) => {
     const accountId = Number(token);
     if (!accountId || ended.has(token)) throw new DomainError('unauthenticated', 'No such token.');
@@ -53,7 +57,7 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
   };
   const exports = createExports({
     limitOf: () => 2,
-    nowMs: monotonicClock,
+    monotonicClock,
     ...options.exports,
   });
   const server = await startHttp({
@@ -63,12 +67,12 @@ export async function startHistory(db: Database, options: HistoryOptions = {}) {
         db,
         bus,
         getDeviceId: findDevice,
-        hub: createHub({
+        broadcaster: createEventBroadcaster({
           db,
           bus,
           heartbeatMs: options.heartbeatMs ?? 15_000,
           monotonicClock,
-          room: new WaitingRoom(67_108_864),
+          budget: new SubscriberBudget(67_108_864),
         }),
         reaches: createReaches(db, bus),
         authenticate,

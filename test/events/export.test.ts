@@ -102,7 +102,6 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     expect(await times('purpose=7')).toEqual([999, 1_999, 2_999, 3_999]);
     expect(await times('state=7:3')).toEqual([999, 2_999]);
     expect(await times('purpose=7&state=7:1&order=desc')).toEqual([3_999, 1_999]);
-    expect(await times('purpose=1&state=7:1')).toEqual([]);
   });
 
   test('are filtered by type, senses and time as those of one device are', async () => {
@@ -119,8 +118,13 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
         fc.integer({ min: 0, max: 9 }),
         fc.integer({ min: 0, max: 9 }),
         async (type, senses, from, to) => {
-          const query = `${type}&${senses}&start=${t0 + from}&end=${t0 + to}`;
+          const [start, end] = [Math.min(from, to), Math.max(from, to)];
+          const query = `${type}&${senses}&start=${t0 + start}&end=${t0 + end}`;
           const alone = await history.json(`/v2/events/${uuid}?${query}`, accountId);
+          if (type === 'type=device' && /senses=\w/.test(senses)) {
+            expect(alone['events']).toEqual([]);
+            return;
+          }
           const found = await json(accountId, `devices=${uuid}&order=desc&${query}`);
           expect(found).toEqual(alone['events']);
         },
@@ -178,6 +182,9 @@ describe.each(databaseKinds)('events of many devices on %s', (kind) => {
     ['label=a&state=1', 'state'],
     ['label=a&order=up', 'order'],
     ['label=a&limit=5', 'limit'],
+    ['label=a&type=device&senses=0x1', 'senses'],
+    ['label=a&start=2&end=1', 'start'],
+    ['label=a&purpose=1&state=7:1', 'state'],
   ])('refuses "%s", and says which parameter is wrong', async (query, path) => {
     const device = await app.newDevice(history.db);
     const response = await ask(device.accountId, query);

@@ -3,11 +3,9 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from 'vitest';
 import type { Database } from '../../src/db/database.ts';
 import {
   applyNext,
-  dayMs,
   estimateLoss,
   inForce,
   listRetention,
-  noticeMs,
   pruneHistory,
   type RetentionRow,
   settle,
@@ -17,6 +15,9 @@ import { databaseKinds, testDatabase, type TestDatabase } from '../support/datab
 import { runOn } from '../support/template.ts';
 
 const now = 1_700_000_000_000;
+const dayMs = 86_400_000;
+/** So long a shorter retention waits before it takes effect: docs/storage.md. */
+const noticeMs = dayMs;
 const row = (days: number | null, nextDays: number | null = null, nextTs: number | null = null) =>
   ({ what: 'measurements', days, nextDays, nextTs }) satisfies RetentionRow;
 

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { defineRoute, type Route } from '../../src/http/route.ts';
 
 /** A route that answers when it is told to, and says how many of its requests are under way. */
-export function held(room: number) {
+export function held(answerBytes: number) {
   const underWay: (() => void)[] = [];
   const route: Route = defineRoute({
     method: 'post',
@@ -13,7 +13,7 @@ export function held(room: number) {
     body: z.unknown(),
     response: z.object({}),
     errors: [],
-    room,
+    answerBytes,
     handler: async () => {
       await new Promise<void>((resolve) => underWay.push(resolve));
       return {};

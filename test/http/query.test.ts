@@ -57,6 +57,26 @@ describe('members of a query that a route does not know', () => {
     expect(errors).toEqual([{ path: name, message: expect.stringContaining(hint) }]);
   });
 
+  test.each([
+    ['type=device&senses=0x1', 'senses', 'has no senses'],
+    ['start=2026-11-24T00:00:00Z&end=2026-11-23', 'start', 'later than end'],
+  ])('filters that exclude each other are told as well: %s', async (query, path, message) => {
+    const problem = { path, message: expect.stringContaining(message) as string };
+    const specified = await get(`/v2/events/${uuid}?${query}`);
+    expect([specified.status, await specified.json()]).toMatchObject([200, { events: [] }]);
+    expect(warningsOf(specified)).toEqual([problem]);
+    const own = await get(`/v2/events?devices=${uuid}&${query}`);
+    expect([own.status, await own.json()]).toMatchObject([400, { errors: [problem] }]);
+  });
+
+  test.each(['type=device&senses=', 'type=sense&senses=0x1', 'start=1&end=1'])(
+    'filters that something may match are not: %s',
+    async (query) => {
+      expect(warningsOf(await get(`/v2/events/${uuid}?${query}`))).toEqual([]);
+      expect((await get(`/v2/events?devices=${uuid}&${query}`)).status).toBe(200);
+    },
+  );
+
   test('a header of warnings has a bound, however many there are', async () => {
     const names = Array.from({ length: 500 }, (_, n) => `unknown${n}=1`).join('&');
     const response = await get(`/v2/accounts?${names}`);

@@ -38,7 +38,7 @@ describe.each(databaseKinds)('what was removed, on %s', (kind) => {
   const clear = () =>
     createClearing({
       db,
-      nowMs: monotonicClock,
+      monotonicClock,
       detach: (accountId, limit) => detachDevices(db, { publish: () => {} }, accountId, limit),
       onError: (error) => {
         throw error;

@@ -28,7 +28,7 @@ const pages = defineRoute({
   auth: 'account',
   response: z.string(),
   errors: [],
-  room: mebibyte,
+  answerBytes: mebibyte,
   handler: async () => {
     const endless = function* () {
       for (;;) yield page;

@@ -7,7 +7,7 @@ import {
   createBatcher,
 } from '../../src/ingest/batcher.ts';
 import { DeviceQueues } from '../../src/ingest/queues.ts';
-import { device, measurementsUnit, tickUnit, unitIds } from './units.ts';
+import { device, measurementsFragment, tickFragment, fragmentIds } from './fragments.ts';
 
 /** A batch that the batcher has begun; nothing comes of it until it is told here. */
 type Begun = { batch: Batch; commit(): Committing; finish(): Promise<void> };
@@ -41,7 +41,9 @@ function start(changed: Partial<BatcherOptions> = {}): void {
     begun.push({ batch, commit, finish });
     return promise;
   };
-  batcher = createBatcher({ ...options, ...changed }, queues, storeBatch, { nowMs: Date.now });
+  batcher = createBatcher({ ...options, ...changed }, queues, storeBatch, {
+    monotonicClock: Date.now,
+  });
 }
 
 async function turnOfTheLoop(): Promise<void> {
@@ -53,13 +55,13 @@ async function turnOfTheLoop(): Promise<void> {
 /** The messages of one turn of the event loop, each named and of the device with that number. */
 async function arrive(...messages: [deviceId: number, id: string][]): Promise<void> {
   for (const [deviceId, id] of messages) {
-    queues.add(queues.queueOf(device(deviceId)), measurementsUnit(id, 1));
+    queues.add(queues.queueOf(device(deviceId)), measurementsFragment(id, 1));
     batcher.wake();
   }
   await turnOfTheLoop();
 }
 
-const idsBegun = () => begun.map(({ batch }) => unitIds(batch.works));
+const idsBegun = () => begun.map(({ batch }) => fragmentIds(batch.deviceBatches));
 
 test('what one turn of the event loop brings shares a batch, what comes later waits for its end', async () => {
   await arrive([1, 'a'], [2, 'b']);
@@ -135,7 +137,7 @@ test('what is stored of a batch goes on while the rest is tried again', async ()
   const [batch] = begun;
   await arrive([1, 'c'], [2, 'd'], [3, 'e']);
   await arrive([4, 'f']);
-  const ofOne = batch?.batch.works.filter(({ queue }) => queue.device.deviceId === 1) ?? [];
+  const ofOne = batch?.batch.deviceBatches.filter(({ queue }) => queue.device.deviceId === 1) ?? [];
   batch?.batch.partDone(ofOne);
   await begun[1]?.finish();
   expect(idsBegun()).toEqual([['a', 'b'], ['e'], ['f', 'c']]);
@@ -166,7 +168,7 @@ test('begins nothing once it is stopped', async () => {
 
 /** Time comes to the device with that number. */
 async function tick(deviceId: number, id: string): Promise<void> {
-  queues.add(queues.queueOf(device(deviceId)), tickUnit(id));
+  queues.add(queues.queueOf(device(deviceId)), tickFragment(id));
   batcher.wake();
   await turnOfTheLoop();
 }

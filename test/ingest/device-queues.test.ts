@@ -1,66 +1,67 @@
 import { describe, expect, it } from 'vitest';
-import { Message, sizeOf } from '../../src/ingest/rules/model.ts';
-import { DeviceQueues, takeBatch, type Work } from '../../src/ingest/queues.ts';
-import { split } from '../../src/ingest/plan.ts';
-import { device, measurementsUnit, tickUnit, unitIds } from './units.ts';
+import { Message } from '../../src/ingest/rules/model.ts';
+import { DeviceQueues, takeBatch, type DeviceBatch } from '../../src/ingest/queues.ts';
+import { bisect } from '../../src/ingest/plan.ts';
+import { device, measurementsFragment, tickFragment, fragmentIds } from './fragments.ts';
 
 describe('queues', () => {
   it('give a device’s messages in the order of their arrival', () => {
     const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
-    for (const id of ['a', 'b', 'c']) queues.add(queue, measurementsUnit(id, 1));
-    expect(unitIds(takeBatch(queues, 100))).toEqual(['a', 'b', 'c']);
+    for (const id of ['a', 'b', 'c']) queues.add(queue, measurementsFragment(id, 1));
+    expect(fragmentIds(takeBatch(queues, 100))).toEqual(['a', 'b', 'c']);
   });
 
   it('never put a device into two batches at once', () => {
     const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
-    queues.add(queue, measurementsUnit('a', 1));
+    queues.add(queue, measurementsFragment('a', 1));
     const first = takeBatch(queues, 100);
-    queues.add(queue, measurementsUnit('b', 1));
-    queues.add(queues.queueOf(device(2)), measurementsUnit('c', 1));
-    expect(unitIds(takeBatch(queues, 100))).toEqual(['c']);
+    queues.add(queue, measurementsFragment('b', 1));
+    queues.add(queues.queueOf(device(2)), measurementsFragment('c', 1));
+    expect(fragmentIds(takeBatch(queues, 100))).toEqual(['c']);
     queues.release(first);
-    expect(unitIds(takeBatch(queues, 100))).toEqual(['b']);
+    expect(fragmentIds(takeBatch(queues, 100))).toEqual(['b']);
   });
 
   it('fill a batch up to about the limit and leave the rest in line', () => {
     const queues = new DeviceQueues(10);
     // Forty more than its measurements: none was read yet.
-    for (const n of [1, 2, 3]) queues.add(queues.queueOf(device(n)), measurementsUnit(`d${n}`, 60));
-    expect(unitIds(takeBatch(queues, 150))).toEqual(['d1', 'd2']);
-    expect(unitIds(takeBatch(queues, 150))).toEqual(['d3']);
+    for (const n of [1, 2, 3])
+      queues.add(queues.queueOf(device(n)), measurementsFragment(`d${n}`, 60));
+    expect(fragmentIds(takeBatch(queues, 150))).toEqual(['d1', 'd2']);
+    expect(fragmentIds(takeBatch(queues, 150))).toEqual(['d3']);
   });
 
   it('take a message larger than the limit alone', () => {
     const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
-    queues.add(queue, measurementsUnit('large', 500));
-    queues.add(queue, measurementsUnit('small', 1));
+    queues.add(queue, measurementsFragment('large', 500));
+    queues.add(queue, measurementsFragment('small', 1));
     const first = takeBatch(queues, 100);
-    expect(unitIds(first)).toEqual(['large']);
+    expect(fragmentIds(first)).toEqual(['large']);
     queues.release(first);
-    expect(unitIds(takeBatch(queues, 100))).toEqual(['small']);
+    expect(fragmentIds(takeBatch(queues, 100))).toEqual(['small']);
   });
 
   it('give up what was withdrawn, and keep the rest in line', () => {
     const queues = new DeviceQueues(10);
     const [some, all] = [queues.queueOf(device(1)), queues.queueOf(device(2))];
     const failed: string[] = [];
-    queues.add(some, measurementsUnit('a', 1, failed));
-    queues.add(some, measurementsUnit('b', 1));
-    queues.add(all, measurementsUnit('c', 1, failed));
+    queues.add(some, measurementsFragment('a', 1, failed));
+    queues.add(some, measurementsFragment('b', 1));
+    queues.add(all, measurementsFragment('c', 1, failed));
     for (const deviceId of [1, 2, 3]) queues.withdraw(deviceId);
     expect(failed).toEqual(['a', 'c']);
     expect(queues.waiting).toBe(1);
-    expect(unitIds(takeBatch(queues, 100))).toEqual(['b']);
-    expect(queues.turns.size).toBe(0);
+    expect(fragmentIds(takeBatch(queues, 100))).toEqual(['b']);
+    expect(queues.readyDevices.size).toBe(0);
   });
 
   it('forget idle devices beyond the limit, never one with messages', () => {
     const queues = new DeviceQueues(2);
     const busy = queues.queueOf(device(1));
-    queues.add(busy, measurementsUnit('kept', 1));
+    queues.add(busy, measurementsFragment('kept', 1));
     const idle = queues.queueOf(device(2));
     queues.queueOf(device(3));
     queues.queueOf(device(4));
@@ -80,11 +81,11 @@ describe('queues of several accounts', () => {
   ) => {
     const queue = queues.queueOf(device(deviceId, accountId));
     for (let n = 0; n < messages; n++)
-      queues.add(queue, measurementsUnit(`${deviceId}.${n}`, size));
+      queues.add(queue, measurementsFragment(`${deviceId}.${n}`, size));
     return queue;
   };
-  const countOf = (batch: Work[], accountId: number) =>
-    unitIds(batch.filter(({ queue }) => queue.accountId === accountId)).length;
+  const countOf = (batch: DeviceBatch[], accountId: number) =>
+    fragmentIds(batch.filter(({ queue }) => queue.accountId === accountId)).length;
 
   it('share a batch, however many they are and however much waits for each', () => {
     const queues = new DeviceQueues(2_000, 100);
@@ -105,7 +106,7 @@ describe('queues of several accounts', () => {
     const batch = takeBatch(queues, 1_000);
     const all = Array.from({ length: 60 }, (_, n) => `1.${n}`);
     expect(batch).toHaveLength(2);
-    expect(unitIds(batch.filter(({ queue }) => queue.accountId === 1))).toEqual(all);
+    expect(fragmentIds(batch.filter(({ queue }) => queue.accountId === 1))).toEqual(all);
     expect(queues.waiting).toBe(0);
   });
 
@@ -115,10 +116,10 @@ describe('queues of several accounts', () => {
     fill(queues, 2, 2, 60);
     const batch = takeBatch(queues, 50);
     const [one, two] = [countOf(batch, 1), countOf(batch, 2)];
-    expect(queues.turns.size).toBe(0);
+    expect(queues.readyDevices.size).toBe(0);
     expect(queues.waiting).toBe(120 - one - two);
     queues.release(batch);
-    expect(unitIds(takeBatch(queues, 1_000))).toEqual(
+    expect(fragmentIds(takeBatch(queues, 1_000))).toEqual(
       expect.arrayContaining([`1.${one}`, `1.59`, `2.${two}`, `2.59`]),
     );
   });
@@ -135,8 +136,8 @@ describe('queues of several accounts', () => {
     expect(countOf(takeBatch(queues, 100), 1)).toBe(0);
     const parsed = new DeviceQueues(10, 100);
     const queue = parsed.queueOf(device(1, 1));
-    const unit = measurementsUnit('parsed', 1);
-    parsed.add(queue, { ...unit, message: withParsing(unit.message, 300) });
+    const fragment = measurementsFragment('parsed', 1);
+    parsed.add(queue, { ...fragment, message: withParsing(fragment.message, 300) });
     for (let n = 0; n < 40; n++) fill(parsed, 10 + n, 2, 1);
     const first = takeBatch(parsed, 50);
     parsed.release(first);
@@ -147,14 +148,14 @@ describe('queues of several accounts', () => {
   it('pay in the turns of ticks for what those cost', () => {
     const queues = new DeviceQueues(100, 100);
     const fallDue = (deviceId: number, accountId: number) =>
-      queues.add(queues.queueOf(device(deviceId, accountId)), tickUnit(`${deviceId}`));
+      queues.add(queues.queueOf(device(deviceId, accountId)), tickFragment(`${deviceId}`));
     fallDue(1, 1);
-    const batch = takeBatch(queues, 100, queues.tickTurns);
+    const batch = takeBatch(queues, 100, queues.readyTicks);
     queues.charge(batch, new Map([[1, 300]]));
     queues.release(batch);
     fallDue(1, 1);
     for (let n = 0; n < 10; n++) fallDue(10 + n, 2);
-    const next = takeBatch(queues, 100, queues.tickTurns);
+    const next = takeBatch(queues, 100, queues.readyTicks);
     expect([countOf(next, 1), countOf(next, 2)]).toEqual([0, 3]);
   });
 
@@ -175,7 +176,7 @@ describe('queues that are forgotten', () => {
 
   it('do not include the one that is asked for, were all others in use', () => {
     const queues = new DeviceQueues(1);
-    queues.add(queues.queueOf(device(1)), measurementsUnit('a', 1));
+    queues.add(queues.queueOf(device(1)), measurementsFragment('a', 1));
     const asked = queues.queueOf(device(2));
     expect(queues.queueOf(device(2))).toBe(asked);
   });
@@ -185,50 +186,47 @@ describe('what is put back', () => {
   it('is the next of its device, and waits until the batch it came from is done', () => {
     const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
-    for (const id of ['a', 'b']) queues.add(queue, measurementsUnit(id, 1));
+    for (const id of ['a', 'b']) queues.add(queue, measurementsFragment(id, 1));
     const batch = takeBatch(queues, 100);
-    queues.add(queue, measurementsUnit('c', 1));
-    queues.putBack([{ queue, units: batch[0]?.units.slice(1) ?? [] }]);
+    queues.add(queue, measurementsFragment('c', 1));
+    queues.requeue([{ queue, fragments: batch[0]?.fragments.slice(1) ?? [] }]);
     expect(queues.waiting).toBe(2);
-    expect(queues.turns.size).toBe(0);
+    expect(queues.readyDevices.size).toBe(0);
     queues.release(batch);
-    expect(unitIds(takeBatch(queues, 100))).toEqual(['b', 'c']);
+    expect(fragmentIds(takeBatch(queues, 100))).toEqual(['b', 'c']);
   });
 
   it('goes behind other devices', () => {
     const queues = new DeviceQueues(10);
     const queue = queues.queueOf(device(1));
-    queues.add(queue, measurementsUnit('a', 1));
+    queues.add(queue, measurementsFragment('a', 1));
     const batch = takeBatch(queues, 100);
-    queues.add(queues.queueOf(device(2)), measurementsUnit('b', 1));
-    queues.putBack(batch);
+    queues.add(queues.queueOf(device(2)), measurementsFragment('b', 1));
+    queues.requeue(batch);
     queues.release(batch);
-    expect(unitIds(takeBatch(queues, 100))).toEqual(['b', 'a']);
+    expect(fragmentIds(takeBatch(queues, 100))).toEqual(['b', 'a']);
   });
 });
 
 describe('split', () => {
   it('halves by device, then by message, then by item, keeping the order', () => {
     const queues = new DeviceQueues(10);
-    const units = ['a', 'b'].map((id) => measurementsUnit(id, 2));
+    const fragments = ['a', 'b'].map((id) => measurementsFragment(id, 2));
     const [one, two] = [queues.queueOf(device(1)), queues.queueOf(device(2))];
-    const byDevice = split([
-      { queue: one, units },
-      { queue: two, units: [measurementsUnit('c', 1)] },
+    const byDevice = bisect([
+      { queue: one, fragments },
+      { queue: two, fragments: [measurementsFragment('c', 1)] },
     ]);
-    expect(byDevice?.map(unitIds)).toEqual([['a', 'b'], ['c']]);
-    expect(split([{ queue: one, units }])?.map(unitIds)).toEqual([['a'], ['b']]);
-    const [unit] = units;
-    const byItem = split([{ queue: one, units: unit ? [unit] : [] }]);
-    expect(byItem?.map((part) => part[0]?.units.map(({ content }) => sizeOf(content)))).toEqual([
-      [1],
-      [1],
-    ]);
-    expect(unit?.message.open).toBe(2);
+    expect(byDevice?.map(fragmentIds)).toEqual([['a', 'b'], ['c']]);
+    expect(bisect([{ queue: one, fragments }])?.map(fragmentIds)).toEqual([['a'], ['b']]);
+    const [fragment] = fragments;
+    const byItem = bisect([{ queue: one, fragments: fragment ? [fragment] : [] }]);
+    expect(byItem?.map((part) => part[0]?.fragments.map(({ size }) => size))).toEqual([[1], [1]]);
+    expect(fragment?.message.open).toBe(2);
   });
 
   it('leaves a single item alone', () => {
     const queue = new DeviceQueues(1).queueOf(device(1));
-    expect(split([{ queue, units: [measurementsUnit('a', 1)] }])).toBeNull();
+    expect(bisect([{ queue, fragments: [measurementsFragment('a', 1)] }])).toBeNull();
   });
 });

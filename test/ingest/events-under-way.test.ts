@@ -43,7 +43,7 @@ function quotaOf(today: number, now: number) {
       counts.leftOut += more.leftOut;
     },
   };
-  const rule = createEventQuota(quota, { nowMs: Date.now, newUuid: randomUUID });
+  const rule = createEventQuota(quota, { monotonicClock: Date.now, newUuid: randomUUID });
   return { rule, counts };
 }
 

@@ -166,7 +166,7 @@ export function ingestProcess(
       eventQuota,
       handOver: async () => {},
       clock,
-      nowMs: () => performance.now(),
+      monotonicClock: () => performance.now(),
       newUuid: randomUUID,
       random: Math.random,
     },

@@ -10,13 +10,14 @@ test('redeliveries are expected for ten seconds after the last one that was met'
 });
 
 test('the bounds are counted from the first attempt that stored nothing, and anew after one that did', () => {
-  let nowMs = 1_000;
+  let monotonicMs = 1_000;
   const attempts: Attempts = { failures: 0, sinceMs: 0 };
-  const may = () => mayFollow(attempts, { retry: { attempts: 3, forMs: 500 }, nowMs: () => nowMs });
+  const may = () =>
+    mayFollow(attempts, { retry: { attempts: 3, forMs: 500 }, monotonicClock: () => monotonicMs });
   expect([may(), may(), may()]).toEqual([true, true, false]);
   attempts.failures = 0;
   expect(may()).toBe(true);
-  nowMs += 500;
+  monotonicMs += 500;
   expect(may()).toBe(false);
   expect(retryBounds).toEqual({ attempts: 100, forMs: 30_000 });
 });

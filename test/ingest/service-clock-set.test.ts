@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
 import type { DeviceIdentity, UplinkContent } from '../../src/contract/uplink.ts';
-import { DeviceQueues, newDeviceQueue, stamp } from '../../src/ingest/queues.ts';
+import { DeviceQueues, newDeviceQueue, assignTimestamps } from '../../src/ingest/queues.ts';
 import { checkTime } from '../../src/ingest/rules/measurements.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import {
@@ -16,7 +16,7 @@ import {
   type IngestProcess,
 } from './harness.ts';
 import { listFired, send, type Point } from './points.ts';
-import { device as someDevice } from './units.ts';
+import { device as someDevice } from './fragments.ts';
 
 const hourMs = 3_600_000;
 const yearMs = 365 * 24 * hourMs;
@@ -83,7 +83,7 @@ describe('the time that a value without one is given', () => {
   const timesOf = (content: UplinkContent) =>
     content.kind === 'measurements' ? content.items.map(({ value }) => value.ts ?? NaN) : [];
   const give = (queue: ReturnType<typeof newDeviceQueue>, count: number, arrivedTs: number) =>
-    timesOf(stamp({ content: without(count), arrivedTs }, queue));
+    timesOf(assignTimestamps({ content: without(count), arrivedTs }, queue));
 
   test('is its own, however many come at once', () => {
     const queue = newDeviceQueue(someDevice(1));

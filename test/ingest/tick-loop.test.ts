@@ -3,13 +3,7 @@ import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { Delivery, DeviceIdentity } from '../../src/contract/uplink.ts';
 import type { Database } from '../../src/db/database.ts';
 import { DomainError } from '../../src/errors.ts';
-import {
-  startTicks,
-  type TickPace,
-  type Ticks,
-  type TicksDeps,
-  usualTickPace,
-} from '../../src/ingest/ticks.ts';
+import { startTicks, type TickPace, type Ticks, type TicksDeps } from '../../src/ingest/ticks.ts';
 import { testDatabase, type TestDatabase } from '../support/database.ts';
 import { insertDevice, insertDevices, now } from './harness.ts';
 
@@ -29,7 +23,7 @@ afterEach(async () => {
   await database.drop();
 });
 
-const pace: TickPace = { ...usualTickPace, lookMs: 5, portionMs: 5 };
+const pace: Partial<TickPace> = { lookMs: 5, portionMs: 5 };
 
 /** Each tick is stored as soon as it is brought: its row goes. */
 async function store(device: DeviceIdentity, { stored }: Delivery): Promise<void> {
@@ -43,7 +37,7 @@ function start(deps: Partial<TicksDeps> = {}, changed: Partial<TickPace> = {}): 
     {
       db,
       clock: () => now,
-      nowMs: () => performance.now(),
+      monotonicClock: () => performance.now(),
       tick: (device, delivery) => void store(device, delivery),
       isHere: () => false,
       isHeardOf: () => true,

@@ -55,7 +55,7 @@ test('a piece that takes too long makes room for others, is halved, and ends wit
   };
   const errors: unknown[] = [];
   const onError = (error: unknown) => void errors.push(error);
-  const runner = startJobRunner({ db: hasty, doPiece, nowMs: monotonicClock, onError, pollMs: 20 });
+  const runner = startJobRunner({ db: hasty, doPiece, monotonicClock, onError, pollMs: 20 });
   const states = async () => [(await jobOf(slow.jobId))?.state, (await jobOf(other.jobId))?.state];
   await expect.poll(states, { timeout: 60_000 }).toEqual(['done', 'done']);
   await runner.close();
@@ -96,7 +96,7 @@ test('a job whose account is disabled after it was found rests all the same', as
       'insert into account_usage (account_id) select account_id from job where uuid = $1',
       [resting.jobId],
     );
-    runner = startJobRunner({ db, doPiece, nowMs: monotonicClock, onError, pollMs: 20 });
+    runner = startJobRunner({ db, doPiece, monotonicClock, onError, pollMs: 20 });
     const waiting = async () => {
       const { rowCount } = await db.query(
         `select from pg_stat_activity

@@ -21,19 +21,19 @@ afterEach(async () => {
 });
 
 async function start(kind?: DatabaseKind, catchUp?: boolean): Promise<Running> {
-  let nowMs = 1_000_000;
+  let monotonicMs = 1_000_000;
   const metricsPort = await findFreePort();
   const service = await testService(
     { METRICS_PORT: String(metricsPort) },
     {
       ...(kind && { kind }),
-      clocks: { clock: systemClock, monotonicClock: () => nowMs },
+      clocks: { clock: systemClock, monotonicClock: () => monotonicMs },
       change: (config) =>
         catchUp === undefined ? config : { ...config, mqtt: { ...config.mqtt, catchUp } },
     },
   );
   ends.push(service.close);
-  return { service, metricsPort, pass: (ms) => (nowMs += ms) };
+  return { service, metricsPort, pass: (ms) => (monotonicMs += ms) };
 }
 
 const register = (app: App, protocol = 'mqtt') =>

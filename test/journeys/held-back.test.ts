@@ -88,12 +88,12 @@ it('beyond eventsPerSecond the devices of an account wait; nothing of it is left
   ]);
   ends.push(device.end, other.end);
   let acknowledged = 0;
-  const nowMs = Date.now();
+  const nowTs = Date.now();
   const publish = async (from: number, count: number) => {
     const message = Array.from({ length: count }, (_, n) => ({
       sId: '0x01',
       val: 1,
-      ts: nowMs - 10_000 + from + n,
+      ts: nowTs - 10_000 + from + n,
     }));
     await device.publish('up/measurements', message);
     acknowledged += 1;

@@ -4,7 +4,7 @@ import type { Config, Role } from '../../src/config/config.ts';
 import { startService } from '../../src/service.ts';
 import { testDatabase } from '../support/database.ts';
 import type { DatabaseKind } from '../support/database.ts';
-import type { Clocks } from '../../src/lib/clock.ts';
+import type { Clocks } from '../../src/lib/clock-readings.ts';
 
 export type TestService = {
   url: string;

@@ -27,17 +27,17 @@ test('who stores values knows for whom somebody listens, whichever began first',
 
 test('a process that does not say so again is forgotten', async () => {
   const bus = newBus();
-  let nowMs = 0;
-  const listeners = startListeners({ bus, monotonicClock: () => nowMs, expiryMs: 40 });
+  let monotonicMs = 0;
+  const listeners = startListeners({ bus, monotonicClock: () => monotonicMs, expiryMs: 40 });
   bus.publish('listeners', { process: 'killed', accountIds: [1, 2] });
   bus.publish('listeners', { process: 'alive', accountIds: [2] });
-  nowMs = 39;
+  monotonicMs = 39;
   bus.publish('listeners', { process: 'alive', accountIds: [2] });
   expect(listeners.has(1)).toBe(true);
-  nowMs = 41;
+  monotonicMs = 41;
   await expect.poll(() => listeners.has(1)).toBe(false);
   expect(listeners.has(2)).toBe(true);
-  nowMs = 80;
+  monotonicMs = 80;
   await expect.poll(() => listeners.isEmpty()).toBe(true);
   listeners.close();
 });
@@ -63,7 +63,7 @@ test('values are published for those accounts only, in order, 500 in a message a
   const plan = {
     works: devices.map((device) => ({ queue: { device }, units: [] })),
     rows: { measurements },
-  } as unknown as Pick<Plan, 'works' | 'rows'>;
+  } as unknown as Pick<Plan, 'deviceBatches' | 'rows'>;
   publishValues(plan, { isEmpty: () => false, has: (accountId) => accountId === 7 }, bus);
   expect(messages.map(({ accountId }) => accountId)).toEqual([7, 7]);
   expect(

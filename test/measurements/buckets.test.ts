@@ -262,6 +262,6 @@ describe.each(databaseKinds)('buckets on %s', (kind) => {
   test('of nothing are none', async () => {
     const device = await app.newDevice(history.db);
     expect(await list(device, 'bucket=1s')).toEqual([]);
-    expect(await list(device, 'bucket=1s&senses=0x9&start=5&end=4')).toEqual([]);
+    expect(await list(device, 'bucket=1s&senses=0x9&start=4&end=5')).toEqual([]);
   });
 });

@@ -16,7 +16,7 @@ const options: EnqueueOptions = {
   quotasOf: () => quotas,
   isAllowedNumber: () => true,
   isSmsForAll: false,
-  nowMs: 40 * day,
+  nowTs: 40 * day,
 };
 
 async function countDue(): Promise<number> {

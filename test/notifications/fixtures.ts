@@ -42,7 +42,7 @@ export const contacts: ContactOptions = {
 export const noAlarms: AlarmPort = {
   listAlarmsNow: async () => [],
   lockAlarms: async () => {},
-  noteTold: async () => {},
+  noteNotified: async () => {},
   takeBack: async () => {},
   onChanged: () => {},
 };

@@ -21,7 +21,7 @@ const within = (own: Partial<MessageQuotas>, rest: Partial<EnqueueOptions> = {})
   quotasOf: () => ({ ...quotas, ...own }),
   isAllowedNumber: createNumberRule(['+', '!+1900']),
   isSmsForAll: false,
-  nowMs: today * dayMs,
+  nowTs: today * dayMs,
   ...rest,
 });
 const enqueue = (asked: Iterable<NewNotification>, options: EnqueueOptions) =>

@@ -18,8 +18,8 @@ test('a host of webhooks that is down is one line, and one more at the end with 
   const receiver = await givenReceiver(() => ({ status: 500 }));
   const owner = await given.givenDevice(db());
   for (let n = 0; n < 30; n += 1) await addContact(owner, 'webhook', `${receiver.url}/${n}`);
-  const nowMs = Date.now();
-  const { enqueue, close } = await start({ clock: () => nowMs, log });
+  const nowTs = Date.now();
+  const { enqueue, close } = await start({ clock: () => nowTs, log });
   await db().transaction((tx) => enqueue(tx, [given.pushOf(owner)]));
   const failed = async () => {
     const { rows } = await db().query<{ n: number }>(
@@ -47,8 +47,8 @@ test('a host of webhooks that is down is one line, and one more at the end with 
 
 function given15Minutes() {
   const { lines, log } = keptLog();
-  const time = { nowMs: 1_000_000 };
-  const undelivered = createUndeliveredLog(log.warn, () => time.nowMs);
+  const time = { nowTs: 1_000_000 };
+  const undelivered = createUndeliveredLog(log.warn, () => time.nowTs);
   const fail = (changes: Partial<FailedAttempt> = {}) =>
     undelivered.note({
       about: { notificationId: 7 },
@@ -65,13 +65,13 @@ function given15Minutes() {
 test('after 15 minutes the next line counts those before it, whichever way the clock went', () => {
   const { time, fail, counts } = given15Minutes();
   for (let n = 0; n < 3; n += 1) fail();
-  time.nowMs += restAfterFailuresMs - 1;
+  time.nowTs += restAfterFailuresMs - 1;
   fail();
   expect(counts()).toEqual([1]);
-  time.nowMs += 1;
+  time.nowTs += 1;
   fail();
   expect(counts()).toEqual([4]);
-  time.nowMs -= 86_400_000;
+  time.nowTs -= 86_400_000;
   fail();
   expect(counts()).toEqual([1]);
 });
@@ -81,7 +81,7 @@ test('what nothing follows is written once it has rested, and then no more', () 
   for (let n = 0; n < 3; n += 1) fail();
   flush();
   expect(counts()).toEqual([1]);
-  time.nowMs += restAfterFailuresMs;
+  time.nowTs += restAfterFailuresMs;
   flush();
   expect(counts()).toEqual([2]);
   flush({ isEnd: true });
@@ -106,7 +106,7 @@ test('so many receivers as accounts like write a bounded number of lines', () =>
   expect(counts()).toHaveLength(1_000);
   flush();
   expect(counts()).toEqual([]);
-  time.nowMs += restAfterFailuresMs;
+  time.nowTs += restAfterFailuresMs;
   flush();
   expect(lines).toEqual([{ count: 2_000 }]);
 });

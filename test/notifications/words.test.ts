@@ -20,7 +20,7 @@ const wording: Wording = {
   timeZone: 'Europe/Berlin',
   deviceName: 'Freezer',
   senses: { '0x10': { name: 'Temperature', unit: '°C', decimals: 1 } },
-  nowMs: ts,
+  nowTs: ts,
 };
 
 const detail: CauseDetail = {

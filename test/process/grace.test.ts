@@ -1,6 +1,6 @@
 import { load } from 'js-yaml';
 import { describe, expect, it } from 'vitest';
-import { checkStopTimeout, stopTimeoutOf } from '../../src/config/config.ts';
+import { loadConfig } from '../../src/config/config.ts';
 import { readProjectFile } from '../docs/readme.ts';
 
 type Service = {
@@ -34,19 +34,23 @@ describe.each(['docker-compose.yml', 'docker-compose.cluster.yml'])('%s', (file)
   });
 });
 
-it('without a setting a process stops before Docker, which waits 10 s, kills it', () => {
-  const totalMs = stopTimeoutOf({ DRAIN_DELAY_MS: 0, STOP_TIMEOUT_MS: undefined });
+/** From being asked to stop to the exit, in milliseconds. */
+const stopTimeoutWith = async (variables: Record<string, string>) =>
+  (await loadConfig(variables)).stopTimeoutMs;
+
+it('without a setting a process stops before Docker, which waits 10 s, kills it', async () => {
+  const totalMs = await stopTimeoutWith({});
   expect(totalMs).toBeLessThanOrEqual(9_000);
-  expect(stopTimeoutOf({ DRAIN_DELAY_MS: 4_000, STOP_TIMEOUT_MS: undefined })).toBe(totalMs);
+  expect(await stopTimeoutWith({ DRAIN_DELAY_MS: '4000' })).toBe(totalMs);
 });
 
-it('a time to stop in that the delay uses up is refused, and says what was expected', () => {
-  const given = { DRAIN_DELAY_MS: 5_000, STOP_TIMEOUT_MS: 6_000 };
-  expect(checkStopTimeout(given)).toEqual([
-    expect.stringMatching(/^STOP_TIMEOUT_MS: expected 7000/),
-  ]);
-  expect(checkStopTimeout({ ...given, STOP_TIMEOUT_MS: 7_000 })).toEqual([]);
-  expect(checkStopTimeout({ ...given, STOP_TIMEOUT_MS: undefined })).toEqual([]);
+it('a time to stop in that the delay uses up is refused, and says what was expected', async () => {
+  const delay = { DRAIN_DELAY_MS: '5000' };
+  await expect(stopTimeoutWith({ ...delay, STOP_TIMEOUT_MS: '6000' })).rejects.toMatchObject({
+    lines: [expect.stringMatching(/^STOP_TIMEOUT_MS: expected 7000/)],
+  });
+  expect(await stopTimeoutWith({ ...delay, STOP_TIMEOUT_MS: '7000' })).toBe(7_000);
+  expect(await stopTimeoutWith(delay)).toBeGreaterThanOrEqual(7_000);
 });
 
 it('HAProxy sees that a process is not ready well before that one drains', () => {

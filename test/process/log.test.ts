@@ -200,13 +200,13 @@ describe('lines of one event', () => {
 
   it('are written so many at once and a second; how many were left out is said', () => {
     vi.useFakeTimers();
-    let nowMs = 0;
+    let monotonicMs = 0;
     const written: { event: string; of?: string; omitted?: number; level: number }[] = [];
     const log = createLog({
       level: 'info',
       isTerminal: false,
       role: 'api',
-      nowMs: () => nowMs,
+      monotonicClock: () => monotonicMs,
       destination: { write: (line) => void written.push(JSON.parse(line)) },
     }).child({ component: 'http' });
     const unavailable = (times: number) => {
@@ -217,7 +217,7 @@ describe('lines of one event', () => {
     // Others are written all the same.
     log.error({ event: 'request.failed' }, 'Text.');
     expect(written).toHaveLength(burst + 1);
-    nowMs = 500;
+    monotonicMs = 500;
     unavailable(1_000);
     expect(written).toHaveLength(burst + 1 + 10);
     vi.advanceTimersByTime(10_000);

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import { createFairQueue } from '../../src/accounts/passwords.ts';
+import { createRunFairly } from '../../src/accounts/passwords.ts';
 import { runProgram } from '../journeys/process.ts';
 import { makeTemporaryDir } from '../support/cluster.ts';
 
@@ -28,7 +28,7 @@ export function withoutWaiting(): Record<string, string> {
 }
 
 /** A start is a second of one processor: more at once would take longer, each and together. */
-const inTurn = createFairQueue({ parallel: 2, perAddress: 2, maxWaiting: 100 });
+const inTurn = createRunFairly({ parallel: 2, perAddress: 2, maxWaiting: 100 });
 
 /** Starts a program of the project, expects that it refuses as it should, and gives its lines. */
 export function refusedLines(

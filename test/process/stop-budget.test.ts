@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { beforeEach, expect, it } from 'vitest';
-import { createBudget, createEdges, createReleases } from '../../src/assembly/lifecycle.ts';
+import { createBudget, createIngress, createDisposables } from '../../src/assembly/lifecycle.ts';
 import type { Write } from '../../src/log/logger.ts';
 
 const never = () => new Promise<void>(() => {});
@@ -11,14 +11,17 @@ const log = { info: write, warn: write, error: write };
 beforeEach(() => void (told.length = 0));
 
 it('gives everything back, last in first out, however many steps hang', async () => {
-  const releases = createReleases(log);
+  const disposables = createDisposables(log);
   const order: string[] = [];
-  releases.add('database', (withinMs) => void order.push(withinMs > 0 ? 'database' : 'too late'));
-  releases.add('slow', never);
-  releases.add('pool', () => void order.push('pool'));
-  releases.add('slower', never);
-  releases.add('broken', () => Promise.reject(new Error('first')));
-  const unfinished = await releases.releaseAll(createBudget(3_000));
+  disposables.add(
+    'database',
+    (withinMs) => void order.push(withinMs > 0 ? 'database' : 'too late'),
+  );
+  disposables.add('slow', never);
+  disposables.add('pool', () => void order.push('pool'));
+  disposables.add('slower', never);
+  disposables.add('broken', () => Promise.reject(new Error('first')));
+  const unfinished = await disposables.disposeAll(createBudget(3_000));
   expect(unfinished).toEqual(['broken', 'slower', 'slow']);
   expect(order).toEqual(['pool', 'database']);
   expect(told).toEqual([
@@ -29,18 +32,18 @@ it('gives everything back, last in first out, however many steps hang', async ()
 });
 
 it('five releases that hang leave more than a tenth of the time to the last one', async () => {
-  const releases = createReleases(log);
+  const disposables = createDisposables(log);
   let leftMs = 0;
-  releases.add('last', (withinMs) => void (leftMs = withinMs));
-  for (let n = 0; n < 5; n += 1) releases.add(`hangs ${n}`, never);
+  disposables.add('last', (withinMs) => void (leftMs = withinMs));
+  for (let n = 0; n < 5; n += 1) disposables.add(`hangs ${n}`, never);
   // A clock that stands still between the steps would give (2/3)^5 of it, of which it is told 85 %.
-  expect(await releases.releaseAll(createBudget(4_000))).toHaveLength(5);
+  expect(await disposables.disposeAll(createBudget(4_000))).toHaveLength(5);
   expect(leftMs).toBeGreaterThan(0);
   expect(leftMs).toBeLessThan(4_000 * (2 / 3) ** 5);
 });
 
 it('closes all edges together, and leaves the one behind that takes too long', async () => {
-  const edges = createEdges(log);
+  const edges = createIngress(log);
   const given: number[] = [];
   edges.add('MQTT', never);
   edges.add('HTTP', async (withinMs) => {

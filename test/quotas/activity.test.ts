@@ -105,8 +105,8 @@ describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
 
   it('begins anew with each day, of which one row is left', async () => {
     const id = await account();
-    let nowMs = Date.now() - 3 * dayMs;
-    const clock = () => nowMs;
+    let nowTs = Date.now() - 3 * dayMs;
+    const clock = () => nowTs;
     const [one, other] = [await start(clock), await start(clock)];
     for (let day = 3; day >= 0; day -= 1) {
       for (const own of [one, other]) {
@@ -114,7 +114,7 @@ describe.each(databaseKinds)('what accounts do, on %s', (kind) => {
         own.count(id, { measurements: 0, events: 60, leftOut: 5 });
       }
       await Promise.all([one.flush(), other.flush()]);
-      nowMs += dayMs;
+      nowTs += dayMs;
     }
     await Promise.all([one.close(), other.close()]);
     await compactActivity(database.db, retention, Date.now());

@@ -27,7 +27,7 @@ function source(pages: number) {
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 const start = (options: Partial<ExportsOptions> = {}) =>
-  createExports({ limitOf: () => 2, nowMs: monotonicClock, ...options });
+  createExports({ limitOf: () => 2, monotonicClock, ...options });
 
 /** What still waits is refused when its time is over, after the test. */
 const leave = (runs: Promise<unknown>[]) => {

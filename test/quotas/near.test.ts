@@ -58,7 +58,7 @@ function watch(clock: () => number = Date.now) {
     quotas,
     retention: { eventsDays: 365, measurementsDays: 90 },
     clock,
-    tell: async (_, accountId, near) => {
+    notify: async (_, accountId, near) => {
       told.push({ accountId, near: near.map(({ quota, used }) => [quota, used]) });
     },
     onLook: (now) => (counts = now),
@@ -281,7 +281,7 @@ test.each([
     { accountId, quota: 'storedBytes', used: 17_000 * 2 ** 20, limit: 20_480 * 2 ** 20 },
   ];
   await db().transaction((tx) =>
-    enqueueQuotaNotice(tx, accountId, near, { quotasOf: () => given.quotas, nowMs: Date.now() }),
+    enqueueQuotaNotice(tx, accountId, near, { quotasOf: () => given.quotas, nowTs: Date.now() }),
   );
   const told = await mail.mailTo('yes@example.org');
   expect(told.text.replaceAll('\r', '')).toContain(lines);

@@ -9,9 +9,9 @@ const quotas = { ...defaults.quotas, requestsPerSecond: 2, requestsBurst: 10 };
 
 /** A rate whose clock stands still until it is moved. */
 function rateOf(limitsOf = (_accountId: number) => quotas) {
-  let nowMs = 0;
-  const take = createRequestRate(limitsOf, () => nowMs);
-  return { take, pass: (ms: number) => (nowMs += ms) };
+  let monotonicMs = 0;
+  const take = createRequestRate(limitsOf, () => monotonicMs);
+  return { take, pass: (ms: number) => (monotonicMs += ms) };
 }
 
 describe('the requests of an account', () => {

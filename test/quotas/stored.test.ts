@@ -206,7 +206,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
       ]);
       const deps = {
         db: one.db,
-        inTurn: <T>(_turn: unknown, work: () => Promise<T>) => work(),
+        runFairly: <T>(_turn: unknown, work: () => Promise<T>) => work(),
         revokeSessions: async () => {},
         forgetPersons,
         onAccountRemoved: () => {},

@@ -17,9 +17,9 @@ const dayOf = (ms: number) => new Date(ms).toISOString().slice(0, 10);
 const runUuid = '00000000-0000-4000-8000-000000000001';
 
 describe('eventsPerSecond', () => {
-  let nowMs = 0;
+  let monotonicMs = 0;
   const limitsOf = (accountId: number) => ({ ...defaults.quotas, eventsPerSecond: accountId });
-  const rate = () => createEventRate(limitsOf, () => nowMs);
+  const rate = () => createEventRate(limitsOf, () => monotonicMs);
 
   it('lets a burst of ten seconds go, then has the account wait for what it owes', () => {
     const own = rate();
@@ -31,11 +31,11 @@ describe('eventsPerSecond', () => {
     // What was under way meanwhile counts.
     own.take(100, 500);
     expect(own.waitMs(100)).toBe(5_010);
-    nowMs += 5_000;
+    monotonicMs += 5_000;
     expect(own.waitMs(100)).toBe(10);
-    nowMs += 10;
+    monotonicMs += 10;
     expect(own.waitMs(100)).toBe(0);
-    nowMs += 1_000_000;
+    monotonicMs += 1_000_000;
     own.take(100, 1_000);
     expect(own.waitMs(100)).toBe(10);
   });
@@ -46,7 +46,7 @@ describe('eventsPerSecond', () => {
     expect([own.waitMs(100), own.waitMs(200)]).toEqual([10_010, 0]);
     for (let accountId = 1_000; accountId < 6_000; accountId += 1) {
       own.take(accountId, 1);
-      nowMs += 1;
+      monotonicMs += 1;
     }
     expect(own.waitMs(100)).toBe(5_010);
   });
@@ -123,12 +123,12 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
     await count(id, 0, 1_000);
     const storage = await watch();
     const told: string[] = [];
-    let nowMs = 10 * dayMs;
-    const rate = createEventRate(limitsOf, () => nowMs);
+    let nowTs = 10 * dayMs;
+    const rate = createEventRate(limitsOf, () => nowTs);
     const holds = createAccountThrottle({
       rate,
       storage,
-      clock: () => nowMs,
+      clock: () => nowTs,
       tellFull: ({ deviceId }, topic) => told.push(`${deviceId} ${topic}`),
     });
     const other = await account();
@@ -139,7 +139,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
     // It waits for its events only.
     wait(other, 3);
     expect(told).toEqual(['1 topic', '2 topic']);
-    nowMs += dayMs;
+    nowTs += dayMs;
     wait(id, 1);
     wait(id, 1);
     expect(told).toEqual(['1 topic', '2 topic', '1 topic']);

@@ -27,7 +27,7 @@ import {
   placePrograms,
   type Programs,
 } from '../../src/db/embedded/programs.ts';
-import { ownerFile, temporaryPrefix } from './sweep.ts';
+import { carelessDir, ownerFile, temporaryPrefix } from './sweep.ts';
 
 const password = 'test';
 
@@ -37,7 +37,7 @@ const commonSettings = [
   'max_connections=400',
   'shared_buffers=64MB',
   'jit=off',
-  'max_wal_size=2GB',
+  'max_wal_size=1GB',
 ];
 const timescaleSettings = [
   'shared_preload_libraries=timescaledb',
@@ -69,7 +69,7 @@ export async function startThrowAwayCluster({
   timescaledb = false,
   durable = false,
   settings = [] as string[],
-  dir = makeTemporaryDir(),
+  dir = makeTemporaryDir(durable ? tmpdir() : carelessDir()),
 } = {}): Promise<Cluster> {
   const programs = await testPrograms(timescaledb);
   if (programs === null) throw new Error('This machine has no TimescaleDB.');
@@ -136,8 +136,8 @@ async function copyAsStandby(primary: ClusterPlace, url: string, name: string): 
 }
 
 /** A directory that PostgreSQL's user can pass through. */
-export function makeTemporaryDir(): string {
-  const dir = mkdtempSync(join(tmpdir(), temporaryPrefix));
+export function makeTemporaryDir(parent = tmpdir()): string {
+  const dir = mkdtempSync(join(parent, temporaryPrefix));
   chmodSync(dir, 0o755);
   writeFileSync(join(dir, ownerFile), String(process.pid));
   return dir;

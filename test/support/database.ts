@@ -6,7 +6,7 @@ import { runOn, schema, urlOf, type DatabaseKind, type Template } from './templa
 
 export type { DatabaseKind } from './template.ts';
 
-/** The kinds of storage that this machine can run: `describe.each(databaseKinds)`. */
+/** The kinds of storage that this run has: `describe.each(databaseKinds)`. `npm test` has PostgreSQL alone. */
 export const databaseKinds: DatabaseKind[] = inject('templates').map(({ kind }) => kind);
 
 export type TestDatabase = {

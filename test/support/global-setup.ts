@@ -29,9 +29,12 @@ export default async function setup(project: TestProject): Promise<() => Promise
     await Promise.all(clusters.map((cluster) => cluster.remove()));
   };
   try {
+    const isPush = project.config.env['TEST_PART'] === 'push';
     const [plainUrl, timescaleUrl] = await Promise.all([
       startCluster(clusters, false),
-      external ?? (findTimescaleBinDir() === null ? null : startCluster(clusters, true)),
+      isPush
+        ? null
+        : (external ?? (findTimescaleBinDir() === null ? null : startCluster(clusters, true))),
     ]);
     const making = [createTemplate(plainUrl, 'postgresql')];
     if (timescaleUrl !== null) making.push(createTemplate(timescaleUrl, 'timescaledb'));

@@ -34,7 +34,7 @@ const longest = [
   'test/db/embedded-hand-over.test.ts',
   'test/db/embedded.test.ts',
   'test/db/plans.test.ts',
-  'test/connector/bridge/troubles.test.ts',
+  'test/connector/bridge/broker-errors.test.ts',
   'test/quotas/stored.test.ts',
   'test/history/upkeep.test.ts',
   'test/engine/properties.test.ts',

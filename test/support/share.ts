@@ -1,7 +1,14 @@
 import { test, type TestAPI } from 'vitest';
 
-/** True in `npm run test:nightly`, false in `npm test`. */
+const isPush = process.env['TEST_PART'] === 'push';
+
+/** True in `npm run test:nightly`, false in `npm test` and `npm run test:all`. */
 export const isLong = process.env['TEST_PART'] === 'long';
+
+/** How many random cases of a property are tried: a quarter of them in `npm test`, all in `npm run test:all`. */
+export function runs(all: number): number {
+  return isPush ? Math.ceil(all / 4) : all;
+}
 
 /**
  * Cases that differ in their set-up only: `npm test` runs the first, `npm run test:nightly` the others, by

@@ -25,28 +25,29 @@ import { describeEvaluation, explain } from '../../engine/explain.ts';
 import { reportedMoveOf } from '../../engine/fire.ts';
 import type { LastSeen, Listening, Newest } from '../../engine/last-seen.ts';
 import { broughtBack, enter, type Runtime, startRuntime } from '../../engine/runtime.ts';
-import { stamp, type Stamping } from '../../ingest/queues.ts';
+import { assignTimestamps, type GivenTimestamps } from '../../ingest/queues.ts';
 import { isOldReport } from '../../ingest/rules/apply.ts';
 import { addSilentSenses } from '../../ingest/rules/evaluate.ts';
-import { type Clocked, TakeTime } from '../../ingest/rules/event-time.ts';
-import { noChanges, Pages, type Reported, StoredAlready } from '../../ingest/rules/model.ts';
-import { aheadMs } from '../../ingest/rules/sense-clock.ts';
+import { type Clocked, EventTimes } from '../../ingest/rules/event-time.ts';
+import { noChanges, CowArray, type Reported, StoredAlready } from '../../ingest/rules/model.ts';
+import { aheadMs } from '../../ingest/rules/watermark.ts';
 import { InputError, parsePurposes, parseWith } from './options.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** What is told of a stream, one after the other; `line` where a line of it led there. */
 export type Told =
-  | ({ kind: 'tick'; arrivedTs: number } & Led)
-  | ({ kind: 'measured'; line: number; arrivedTs: number; measurement: Measurement } & Led)
-  | { kind: 'not-evaluated'; line: number; arrivedTs: number; measurement: Measurement }
-  | ({ kind: 'remark'; line: number; arrivedTs: number } & Remark)
-  | { kind: 'entered'; line: number; arrivedTs: number; moves: Moved | null }
-  | { kind: 'installed'; line: number; arrivedTs: number; place: Place };
+  | ({ kind: 'tick'; arrivedTs: WallMs } & Led)
+  | ({ kind: 'measured'; line: number; arrivedTs: WallMs; measurement: Measurement } & Led)
+  | { kind: 'not-evaluated'; line: number; arrivedTs: WallMs; measurement: Measurement }
+  | ({ kind: 'remark'; line: number; arrivedTs: WallMs } & Remark)
+  | { kind: 'entered'; line: number; arrivedTs: WallMs; moves: Moved | null }
+  | { kind: 'installed'; line: number; arrivedTs: WallMs; place: Place };
 
 /** A device to which a stream happens, line by line. Times are those of the stream. */
 export class Play {
   readonly #purposes: Purpose[];
   #device: Device | null = null;
-  #nowTs: number | null;
+  #nowTs: WallMs | null;
 
   /** `installedTs`: when the profile becomes current; null: as the first line arrives. */
   constructor(purposes: Purpose[], installedTs: number | null) {
@@ -103,7 +104,7 @@ export class Play {
   }
 }
 
-const tickAt = (arrivedTs: number) => (led: Led) => ({ kind: 'tick' as const, arrivedTs, ...led });
+const tickAt = (arrivedTs: WallMs) => (led: Led) => ({ kind: 'tick' as const, arrivedTs, ...led });
 
 /** Told on `down/errors`: what is odd about the device's clock. */
 export type Remark = { reason: string; message: string };
@@ -113,12 +114,12 @@ export type Remark = { reason: string; message: string };
  * whose measurements are all stored.
  */
 export class Arrival {
-  readonly #queue: Stamping = { lastArrival: null };
+  readonly #queue: GivenTimestamps = { lastArrival: null };
   readonly #stored = new StoredAlready([]);
   #known: Clocked = {
     device: { deviceId: 0, uuid: '' },
     watched: new Map(),
-    seen: Pages.of<Newest>([]),
+    seen: CowArray.of<Newest>([]),
     clocks: null,
     remarked: null,
   };
@@ -126,16 +127,19 @@ export class Arrival {
   /** Hands on each measurement of a message with the time at which it is taken; null: it is not evaluated. */
   receive(
     sent: readonly SentMeasurement[],
-    arrivedTs: number,
+    arrivedTs: WallMs,
     take: (measurement: Measurement, t: number | null) => void,
   ): Remark[] {
     const items = sent.map((value, index) => ({ index, value }));
-    const content = stamp({ content: { kind: 'measurements', items }, arrivedTs }, this.#queue);
+    const content = assignTimestamps(
+      { content: { kind: 'measurements', items }, arrivedTs },
+      this.#queue,
+    );
     if (content.kind !== 'measurements') return [];
     this.#watch(sent);
     const rows = noChanges();
     const message = { topic: 'measurements', arrivedTs, stored: this.#stored, rows };
-    const times = new TakeTime(this.#known, message);
+    const times = new EventTimes(this.#known, message);
     for (const { index, value, isStamped = false } of content.items) {
       const { sId, val, ts = arrivedTs } = value;
       const measurement = { sId, val, ts };
@@ -168,7 +172,7 @@ export class Arrival {
     const { seen, watched: before } = this.#known;
     if (watched.size === before.size) return;
     const all = Array.from({ length: watched.size }, (_, number) => seen.get(number));
-    this.#known = { ...this.#known, watched, seen: Pages.of(all) };
+    this.#known = { ...this.#known, watched, seen: CowArray.of(all) };
   }
 }
 
@@ -204,7 +208,7 @@ export class Device {
   }
 
   /** Another profile takes the place of the current one. */
-  install(purposes: Purpose[], arrivedTs: number): void {
+  install(purposes: Purpose[], arrivedTs: WallMs): void {
     this.#profile = compileProfile('', purposes);
     this.#evaluator = this.#from(startRuntime(this.#profile, arrivedTs));
     this.#reported = null;
@@ -214,7 +218,7 @@ export class Device {
    * The device says where it is. The event that records it; null where it was there already, or the report is older than
    * the one before it, or is that one again.
    */
-  enter(to: Place, said: Said, arrivedTs: number): DeviceEvent | null {
+  enter(to: Place, said: Said, arrivedTs: WallMs): DeviceEvent | null {
     const { evId, ts = arrivedTs } = said;
     const reported = { ...to, ts };
     // Nothing is refused for being too far ahead: any time may have been reported rightly.
@@ -225,18 +229,18 @@ export class Device {
   }
 
   /** The device stands there, without a report. */
-  standIn(place: Place, arrivedTs: number): void {
+  standIn(place: Place, arrivedTs: WallMs): void {
     this.#enter(place, { ts: arrivedTs }, arrivedTs);
   }
 
-  #enter(to: Place, said: { evId?: number | undefined; ts: number }, arrivedTs: number) {
+  #enter(to: Place, said: { evId?: number | undefined; ts: number }, arrivedTs: WallMs) {
     const from = this.#settle();
     this.#evaluator = this.#from(enter(this.#profile, from, to, arrivedTs));
     return reportedMoveOf('', from, to, said);
   }
 
   /** The clock by which messages arrive was ahead, and is right again: it is `nowTs`. */
-  setClockRight(nowTs: number): void {
+  setClockRight(nowTs: WallMs): void {
     this.#evaluator = this.#from(broughtBack(this.#profile, this.#settle(), nowTs + aheadMs));
   }
 
@@ -247,7 +251,7 @@ export class Device {
   /** A message with measurements; each in the order in which they are evaluated. */
   measure(
     sent: readonly SentMeasurement[],
-    arrivedTs: number,
+    arrivedTs: WallMs,
   ): { measured: Measured[]; remarks: Remark[] } {
     const measured: Measured[] = [];
     const remarks = this.#arrival.receive(sent, arrivedTs, (measurement, t) => {
@@ -265,7 +269,7 @@ export class Device {
   }
 
   /** What each live cause has and lacks. */
-  explain(nowTs: number) {
+  explain(nowTs: WallMs) {
     const listening = this.#listening;
     const asked = { nowTs, listening };
     const found = explain(this.#profile, this.#settle(), this.#arrival.seen, asked);
@@ -293,10 +297,10 @@ export class Device {
 export type Said = { evId?: number | undefined; ts?: number | undefined };
 
 /** One thing that happens to a device; `arrivedTs` absent: see `arrivalOf`. `install` says where it was written. */
-export type Happening = { arrivedTs?: number | undefined } & (
+export type Happening = { arrivedTs?: WallMs | undefined } & (
   | { kind: 'message'; sent: SentMeasurement[] }
-  | { kind: 'tick'; arrivedTs: number }
-  | { kind: 'clock'; arrivedTs: number }
+  | { kind: 'tick'; arrivedTs: WallMs }
+  | { kind: 'clock'; arrivedTs: WallMs }
   | { kind: 'enter'; to: Place; said: Said }
   | { kind: 'install'; purposes: Purpose[] }
 );
@@ -341,7 +345,7 @@ export function parseHappening(value: unknown, where: string): Happening {
   );
 }
 
-const message = (sent: SentMeasurement[], arrivedTs?: number): Happening => ({
+const message = (sent: SentMeasurement[], arrivedTs?: WallMs): Happening => ({
   kind: 'message',
   sent,
   arrivedTs,

@@ -16,6 +16,7 @@ import {
   parseHappening,
 } from './play.ts';
 import type { WriteLine } from './write.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** What is wrong with an answer; `case` counts from 0. */
 type Wrong = { file: string; case: number; rule: string } & Difference;
@@ -269,7 +270,7 @@ export function answerCase({ rule, purposes, installedTs, listening, starts, ste
   return { rule, steps: answered, ends: device.place };
 }
 
-function answerStep(device: Device, happening: Happening, arrivedTs: number, isMessage: boolean) {
+function answerStep(device: Device, happening: Happening, arrivedTs: WallMs, isMessage: boolean) {
   switch (happening.kind) {
     case 'tick':
     case 'clock':

@@ -17,12 +17,13 @@ import {
   timeText,
   type Told,
 } from './play.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 type Asked = Extract<Options, { kind: 'play' }>;
-type Edges = { input: Readable; out: WriteLine; warn: WriteLine };
+type Ingress = { input: Readable; out: WriteLine; warn: WriteLine };
 
 /** Lets a stream happen to a device that has the purposes of the files, and tells what that leads to. Throws `InputError`. */
-export async function playStream(asked: Asked, { input, out, warn }: Edges): Promise<void> {
+export async function playStream(asked: Asked, { input, out, warn }: Ingress): Promise<void> {
   const { files, stream, isJson, installedTs, untilTs } = asked;
   const { purposes, warnings } = readPurposes(files);
   for (const warning of warnings) await warn(`warning: ${warning}`);
@@ -86,7 +87,7 @@ export async function writeEnd(
   if (explains) for (const line of explanation(device, nowTs)) await out(`    ${line}`);
 }
 
-function explanation(device: Device, nowTs: number): string[] {
+function explanation(device: Device, nowTs: WallMs): string[] {
   return device
     .explain(nowTs)
     .events.flatMap(({ stId, evId, name, text, causes }) => [

@@ -30,27 +30,28 @@ import {
   type Budget,
   type Changes,
   costs,
-  type DeviceContext,
+  type DeviceState,
   type EarliestDue,
   type MessageScope,
   plannedOutcomeOf,
   type Reported,
   type StoredAlready,
-  type Unit,
-  type UnitContent,
+  type Fragment,
+  type FragmentContent,
 } from './model.ts';
 import { collectRejections, type RejectionCollector } from './rejections.ts';
-import { aheadMs } from './sense-clock.ts';
+import { aheadMs } from './watermark.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 /**
  * Takes one message into account: adds what is to be written to `rows` and gives the device's
- * context after it, and how many of its items were applied before the budget was spent; none where that went into
+ * state after it, and how many of its items were applied before the budget was spent; none where that went into
  * what time alone has completed before it. Pure but for `rows` and `budget`, which belong to the transaction being
  * planned.
  */
 export function apply(
-  context: DeviceContext,
-  unit: Unit,
+  deviceState: DeviceState,
+  fragment: Fragment,
   rows: Changes,
   limits: ApplyLimits,
   budget: Budget,
@@ -58,46 +59,47 @@ export function apply(
 ): Applied {
   // Most messages have none.
   let rejections: RejectionCollector | undefined;
-  const { message } = unit;
+  const { message } = fragment;
   const outcome = message.outcome && plannedOutcomeOf(message, rows, limits);
   const reject = (rejection: Rejection) => {
     outcome?.reject(rejection);
-    rejections ??= collectRejections(context, unit, rows, limits);
+    rejections ??= collectRejections(deviceState, fragment, rows, limits);
     budget.spent += rejections.add(rejection) ? costs.rejection : costs.counted;
   };
   const { topic, arrivedTs } = message.uplink;
   const scope: MessageScope = { topic, arrivedTs, rows, limits, budget, reject, stored, outcome };
   // Mostly no profile has members of time.
-  const isTimed = context.current?.profile.isTimed || context.pending?.isTimed;
+  const isTimed = deviceState.current?.profile.isTimed || deviceState.pending?.isTimed;
   const ticked: Ticked = isTimed
-    ? runTicks(context, scope, { isTick: unit.content.kind === 'tick' })
-    : { context, isBehind: false };
+    ? runTicks(deviceState, scope, { isTick: fragment.content.kind === 'tick' })
+    : { deviceState, isBehind: false };
   const applied = ticked.isBehind
-    ? waiting(ticked.context, unit.content)
-    : applyUnit(ticked.context, unit, scope);
+    ? waiting(ticked.deviceState, fragment.content)
+    : applyFragment(ticked.deviceState, fragment, scope);
   if (!rejections) return applied;
   const recentRejections = rejections.end();
-  if (recentRejections === context.recentRejections) return applied;
-  return { ...applied, context: { ...applied.context, recentRejections } };
+  if (recentRejections === deviceState.recentRejections) return applied;
+  return { ...applied, deviceState: { ...applied.deviceState, recentRejections } };
 }
 
 /** A tick does what there is room for, and the next one goes on; a message waits until nothing is left to do before it. */
-function waiting(context: DeviceContext, content: UnitContent): Applied {
-  return content.kind === 'tick' ? whole(context) : { context, items: 0 };
+function waiting(deviceState: DeviceState, content: FragmentContent): Applied {
+  return content.kind === 'tick' ? whole(deviceState) : { deviceState, items: 0 };
 }
 
-function applyUnit(
-  context: DeviceContext,
-  { content, rejections }: Unit,
+function applyFragment(
+  deviceState: DeviceState,
+  { content, rejections }: Fragment,
   scope: MessageScope,
 ): Applied {
   for (const rejection of rejections) scope.reject(rejection);
-  if (content.kind === 'tick') return whole(context);
-  if (content.kind === 'profile-answer') return whole(applyAnswer(context, content.answer, scope));
-  if (content.kind === 'profile-request') return whole(applyRequest(context, scope));
+  if (content.kind === 'tick') return whole(deviceState);
+  if (content.kind === 'profile-answer')
+    return whole(applyAnswer(deviceState, content.answer, scope));
+  if (content.kind === 'profile-request') return whole(applyRequest(deviceState, scope));
   // A device that never asked for a profile is a plain sensor: it runs what is pending from here on. It may have
   // been silent since that was installed.
-  const running = context.pending ? runPending(context, scope) : context;
+  const running = deviceState.pending ? runPending(deviceState, scope) : deviceState;
   switch (content.kind) {
     case 'measurements':
       return applyMeasurements(running, content.items, scope);
@@ -110,7 +112,7 @@ function applyUnit(
     case 'time':
       scope.rows.effects.push({
         kind: 'time',
-        uuid: context.device.uuid,
+        uuid: deviceState.device.uuid,
         request: content.request,
       });
       return whole(running);
@@ -120,12 +122,12 @@ function applyUnit(
 }
 
 /** Of a message that is a single item. */
-function whole(context: DeviceContext): Applied {
-  return { context, items: 1 };
+function whole(deviceState: DeviceState): Applied {
+  return { deviceState, items: 1 };
 }
 
 /** The device after what time alone has completed; `isBehind`: there may be more, and the budget is spent. */
-export type Ticked = { context: DeviceContext; isBehind: boolean };
+export type Ticked = { deviceState: DeviceState; isBehind: boolean };
 
 /**
  * Evaluates what time alone has completed by the arrival of a message, or of a tick, under the profile that is
@@ -134,17 +136,17 @@ export type Ticked = { context: DeviceContext; isBehind: boolean };
  * does not allow is left, and comes before anything else of the device.
  */
 export function runTicks(
-  context: DeviceContext,
+  deviceState: DeviceState,
   scope: MessageScope,
   { isTick }: { isTick: boolean },
 ): Ticked {
   const { arrivedTs } = scope;
-  const device = isTick ? bringBack(context, scope) : context;
+  const device = isTick ? bringBack(deviceState, scope) : deviceState;
   const dueTs = findPendingDue(device, arrivedTs, scope.limits);
   if (dueTs === null || dueTs > arrivedTs) return runUntil(device, arrivedTs, scope);
   const before = runUntil(device, dueTs, scope);
   if (before.isBehind) return before;
-  const running = runPending(before.context, { ...scope, arrivedTs: dueTs });
+  const running = runPending(before.deviceState, { ...scope, arrivedTs: dueTs });
   return runUntil(running, arrivedTs, scope);
 }
 
@@ -152,59 +154,59 @@ export function runTicks(
  * The service's clock was ahead, and is right again: what the device's events collected meanwhile would be complete only
  * once time has come as far. Each device that was heard then gets a tick (src/clock/after-leap.ts).
  */
-function bringBack(context: DeviceContext, { arrivedTs, limits }: MessageScope): DeviceContext {
-  const profile = evaluatedProfile(context);
-  if (!profile?.isTimed || !context.runtime) return context;
+function bringBack(deviceState: DeviceState, { arrivedTs, limits }: MessageScope): DeviceState {
+  const profile = evaluatedProfile(deviceState);
+  if (!profile?.isTimed || !deviceState.runtime) return deviceState;
   const latestTs = arrivedTs + Math.max(0, limits.doubtSpanMs?.() ?? 0) + aheadMs;
-  const runtime = broughtBack(profile, context.runtime, latestTs);
-  return runtime === context.runtime ? context : { ...context, runtime };
+  const runtime = broughtBack(profile, deviceState.runtime, latestTs);
+  return runtime === deviceState.runtime ? deviceState : { ...deviceState, runtime };
 }
 
-function runUntil(context: DeviceContext, untilTs: number, scope: MessageScope): Ticked {
-  const profile = evaluatedProfile(context);
+function runUntil(deviceState: DeviceState, untilTs: number, scope: MessageScope): Ticked {
+  const profile = evaluatedProfile(deviceState);
   // Mostly nothing is: what waits was looked at when the message before this one was planned.
-  if (!profile?.isTimed || isSurelyQuiet(context, profile, untilTs))
-    return { context, isBehind: false };
-  const evaluation = new MessageEvaluation(context, scope);
+  if (!profile?.isTimed || isSurelyQuiet(deviceState, profile, untilTs))
+    return { deviceState, isBehind: false };
+  const evaluation = new MessageEvaluation(deviceState, scope);
   const isBehind = !evaluation.runUntil(untilTs);
-  return { context: evaluation.end(), isBehind };
+  return { deviceState: evaluation.end(), isBehind };
 }
 
 /** Whether the device runs what is pending from its next message, or tick, on: it never asked for a profile. */
-const isPlain = ({ pending, answersProfiles }: DeviceContext) => pending && !answersProfiles;
+const isPlain = ({ pending, answersProfiles }: DeviceState) => pending && !answersProfiles;
 
 /**
  * What a plain sensor has pending becomes current with its message, or with its tick. Silences count from the
  * installation.
  */
-export function runPending(context: DeviceContext, scope: MessageScope): DeviceContext {
-  const { pending, pendingTs } = context;
-  if (!pending || !isPlain(context)) return context;
+export function runPending(deviceState: DeviceState, scope: MessageScope): DeviceState {
+  const { pending, pendingTs } = deviceState;
+  if (!pending || !isPlain(deviceState)) return deviceState;
   const sinceTs = Math.min(pendingTs ?? scope.arrivedTs, scope.arrivedTs);
-  return becomeCurrent(context, pending, {}, scope, sinceTs);
+  return becomeCurrent(deviceState, pending, {}, scope, sinceTs);
 }
 
 /** When time alone makes a plain sensor's pending profile current, ms; null: only a message does. */
 export function findPendingDue(
-  context: DeviceContext,
-  nowTs: number,
+  deviceState: DeviceState,
+  nowTs: WallMs,
   limits: ApplyLimits,
 ): number | null {
-  const { pending, pendingTs, device } = context;
-  if (!pending?.isTimed || pendingTs === null || !isPlain(context)) return null;
+  const { pending, pendingTs, device } = deviceState;
+  if (!pending?.isTimed || pendingTs === null || !isPlain(deviceState)) return null;
   const runtime = startRuntime(pending, pendingTs);
   return findNextTick(pending, runtime, listeningUntil(nowTs, device, limits)).ts;
 }
 
 /** A device's answer to a profile; counts only for the profile that is pending, or current. */
 export function applyAnswer(
-  context: DeviceContext,
+  deviceState: DeviceState,
   given: ProfileAnswer,
   scope: MessageScope,
-): DeviceContext {
-  const answer = withShortText(context, given, scope);
-  const answering = { ...context, answersProfiles: true };
-  const { pending, current } = context;
+): DeviceState {
+  const answer = withShortText(deviceState, given, scope);
+  const answering = { ...deviceState, answersProfiles: true };
+  const { pending, current } = deviceState;
   if (pending?.pId === answer.pId) {
     scope.outcome?.store();
     return answer.state === 'current'
@@ -226,7 +228,7 @@ export function applyAnswer(
 
 /** The text of an answer is cut: the answer counts, however long it is. */
 function withShortText(
-  { device }: DeviceContext,
+  { device }: DeviceState,
   answer: ProfileAnswer,
   { limits }: MessageScope,
 ): ProfileAnswer {
@@ -237,75 +239,75 @@ function withShortText(
 
 /** From now on the device answers profiles itself; what is pending, or current without its answer, is sent. */
 export function applyRequest(
-  context: DeviceContext,
+  deviceState: DeviceState,
   { rows, outcome }: Pick<MessageScope, 'rows' | 'outcome'>,
-): DeviceContext {
-  if (context.answersProfiles) outcome?.repeat();
+): DeviceState {
+  if (deviceState.answersProfiles) outcome?.repeat();
   else outcome?.store();
-  rows.effects.push({ kind: 'hand-over', device: context.device });
-  return context.answersProfiles ? context : { ...context, answersProfiles: true };
+  rows.effects.push({ kind: 'hand-over', device: deviceState.device });
+  return deviceState.answersProfiles ? deviceState : { ...deviceState, answersProfiles: true };
 }
 
 /** The profile runs: the device stands in its first purpose's initial state. Silences count from `sinceTs` on. */
 export function becomeCurrent(
-  context: DeviceContext,
+  deviceState: DeviceState,
   profile: Profile,
   { engine = 'service', text }: Pick<Partial<ProfileAnswer>, 'engine' | 'text'>,
   scope: MessageScope,
   sinceTs: number = scope.arrivedTs,
-): DeviceContext {
-  const { deviceId } = context.device;
+): DeviceState {
+  const { deviceId } = deviceState.device;
   const ts = scope.arrivedTs;
   scope.rows.profiles.push({ deviceId, pId: profile.pId, state: 'current', engine, text, ts });
   const runtime = startRuntime(profile, sinceTs);
   const place = { puId: runtime.puId, stId: runtime.stId };
-  const running: DeviceContext = {
-    ...endAlarms(context, scope),
+  const running: DeviceState = {
+    ...endAlarms(deviceState, scope),
     current: { profile, engine },
     pending: null,
     pendingTs: null,
     runtime,
   };
-  if (place.puId !== context.place.puId) recordMove(running, place, { ts }, scope);
+  if (place.puId !== deviceState.place.puId) recordMove(running, place, { ts }, scope);
   return { ...running, place, placeTs: ts, reported: null };
 }
 
 /** A device that was a plain sensor answers the profile that is current already, or answers it once more. */
 function confirm(
-  context: DeviceContext,
+  deviceState: DeviceState,
   answer: ProfileAnswer,
   scope: MessageScope,
-): DeviceContext {
+): DeviceState {
   const { rows, arrivedTs } = scope;
-  const { current } = context;
+  const { current } = deviceState;
   const engine = answer.engine ?? 'service';
   if (!current || current.engine === engine) {
     scope.outcome?.repeat();
-    return context;
+    return deviceState;
   }
   scope.outcome?.store();
-  const { deviceId } = context.device;
+  const { deviceId } = deviceState.device;
   const pId = current.profile.pId;
   rows.profiles.push({ deviceId, pId, state: 'current', engine, text: answer.text, ts: arrivedTs });
-  const ended = engine === 'device' ? endAlarms(context, scope) : context;
+  const ended = engine === 'device' ? endAlarms(deviceState, scope) : deviceState;
   return { ...ended, current: { ...current, engine } };
 }
 
 /** Alarms end with the profile that made them, and with who evaluated it. */
-function endAlarms(context: DeviceContext, scope: MessageScope): DeviceContext {
-  if (!makesAlarms(context)) return context;
-  signal(context, { kind: 'profile' }, scope);
-  return { ...context, waitingSenses: null };
+function endAlarms(deviceState: DeviceState, scope: MessageScope): DeviceState {
+  if (!makesAlarms(deviceState)) return deviceState;
+  signal(deviceState, { kind: 'profile' }, scope);
+  return { ...deviceState, waitingSenses: null };
 }
 
 function refuse(
-  context: DeviceContext,
+  deviceState: DeviceState,
   { pId, text }: ProfileAnswer,
   { rows, arrivedTs: ts }: MessageScope,
-): DeviceContext {
-  const { deviceId } = context.device;
+): DeviceState {
+  const { deviceId } = deviceState.device;
   rows.profiles.push({ deviceId, pId, state: 'rejected', engine: undefined, text, ts });
-  return context;
+  return deviceState;
 }
 
 /** A device whose row among those that are due changes; `dueTs` null: it is removed. */
@@ -323,29 +325,33 @@ const leastMs = 500;
  * time would cost a write with each message. `cost`: what it took (`Budget`).
  */
 export function planDue(
-  after: DeviceContext,
-  { arrivedTs, isTick }: { arrivedTs: number; isTick: boolean },
+  after: DeviceState,
+  { arrivedTs, isTick }: { arrivedTs: WallMs; isTick: boolean },
   limits: ApplyLimits,
-): { context: DeviceContext; row: DueRow | null; cost: number } {
+): { deviceState: DeviceState; row: DueRow | null; cost: number } {
   const { ts: next, earliest: earliestDue, cost } = findDeviceDue(after, arrivedTs, limits);
   if (!isTick && (next === null || (after.dueTs !== null && next >= after.dueTs)))
-    return { context: { ...after, earliestDue }, row: null, cost };
+    return { deviceState: { ...after, earliestDue }, row: null, cost };
   const dueTs = next === null ? null : Math.max(next, arrivedTs + leastMs);
   const { deviceId, accountId } = after.device;
-  return { context: { ...after, dueTs, earliestDue }, row: { deviceId, accountId, dueTs }, cost };
+  return {
+    deviceState: { ...after, dueTs, earliestDue },
+    row: { deviceId, accountId, dueTs },
+    cost,
+  };
 }
 
 /** When the engine wants to be called for the device as it stands now, ms; null: nothing waits for time alone. */
-function findDeviceDue(context: DeviceContext, nowTs: number, limits: ApplyLimits): NextDue {
-  const { ts: current, ...found } = findCurrentDue(context, nowTs, limits);
-  const pending = findPendingDue(context, nowTs, limits);
+function findDeviceDue(deviceState: DeviceState, nowTs: WallMs, limits: ApplyLimits): NextDue {
+  const { ts: current, ...found } = findCurrentDue(deviceState, nowTs, limits);
+  const pending = findPendingDue(deviceState, nowTs, limits);
   const both = current !== null && pending !== null;
   return { ...found, ts: both ? Math.min(current, pending) : (current ?? pending) };
 }
 
-function findCurrentDue(context: DeviceContext, nowTs: number, limits: ApplyLimits): NextDue {
-  const { runtime, device } = context;
-  const profile = evaluatedProfile(context);
+function findCurrentDue(deviceState: DeviceState, nowTs: WallMs, limits: ApplyLimits): NextDue {
+  const { runtime, device } = deviceState;
+  const profile = evaluatedProfile(deviceState);
   if (!profile?.isTimed || !runtime) return { ts: null, earliest: null, cost: 0 };
   const next = findNextTick(profile, runtime, listeningUntil(nowTs, device, limits));
   const { purposes } = profile;
@@ -355,7 +361,7 @@ function findCurrentDue(context: DeviceContext, nowTs: number, limits: ApplyLimi
 
 /** Whether nothing can be due by then, as was found when the device was planned last. */
 export function isSurelyQuiet(
-  { runtime, earliestDue }: DeviceContext,
+  { runtime, earliestDue }: DeviceState,
   profile: Profile,
   untilTs: number,
 ): boolean {
@@ -365,39 +371,40 @@ export function isSurelyQuiet(
 
 /** A device reports its state: it counts unless it is older than the report before. */
 export function applyState(
-  context: DeviceContext,
+  deviceState: DeviceState,
   report: StateReport,
   scope: MessageScope,
-): DeviceContext {
+): DeviceState {
   const to: Place = { puId: report.puId, stId: report.stId };
   const ts = report.ts ?? scope.arrivedTs;
-  const wrong = checkTime(ts, scope, scope.limits.eventMaxAgeMs, '/ts') ?? checkPlace(context, to);
+  const wrong =
+    checkTime(ts, scope, scope.limits.eventMaxAgeMs, '/ts') ?? checkPlace(deviceState, to);
   if (wrong) {
     scope.reject(wrong);
-    return context;
+    return deviceState;
   }
   const latestTs = scope.arrivedTs + scope.limits.maxAheadMs;
   const isStamped = report.ts === undefined;
-  if (isOldReport(context.reported, { ...to, ts }, { isStamped, latestTs })) {
+  if (isOldReport(deviceState.reported, { ...to, ts }, { isStamped, latestTs })) {
     scope.outcome?.repeat();
-    return context;
+    return deviceState;
   }
   scope.outcome?.store();
   const reported = { ...to, ts };
   // It stands there already: nothing that was collected there ends.
-  if (isSamePlace(context.place, to)) return { ...context, placeTs: ts, reported };
-  const profile = evaluatedProfile(context);
-  recordMove(context, to, { evId: report.evId, ts }, scope);
-  signalMove(context, { to, isReport: true }, scope);
+  if (isSamePlace(deviceState.place, to)) return { ...deviceState, placeTs: ts, reported };
+  const profile = evaluatedProfile(deviceState);
+  recordMove(deviceState, to, { evId: report.evId, ts }, scope);
+  signalMove(deviceState, { to, isReport: true }, scope);
   return {
-    ...context,
+    ...deviceState,
     place: to,
     placeTs: ts,
     reported,
     runtime:
-      profile && context.runtime
-        ? enter(profile, context.runtime, to, scope.arrivedTs)
-        : context.runtime,
+      profile && deviceState.runtime
+        ? enter(profile, deviceState.runtime, to, scope.arrivedTs)
+        : deviceState.runtime,
   };
 }
 
@@ -414,7 +421,7 @@ export function isOldReport(
 }
 
 /** Where the service evaluates, a device can only be where the profile has a state. */
-function checkPlace({ current }: DeviceContext, place: Place) {
+function checkPlace({ current }: DeviceState, place: Place) {
   if (current?.engine !== 'service' || hasPlace(current.profile, place)) return null;
   const { puId, stId } = place;
   const message = `The current profile ${current.profile.pId} has no state ${stId} in a purpose ${puId}.`;
@@ -426,23 +433,28 @@ function checkPlace({ current }: DeviceContext, place: Place) {
  * many as the budget allows.
  */
 export function applyEvents(
-  before: DeviceContext,
+  before: DeviceState,
   items: Item<EventReport>[],
   scope: MessageScope,
 ): Applied {
-  let context = before;
+  let deviceState = before;
   let applied = 0;
   while (applied < items.length && (applied === 0 || !scope.budget.isSpent)) {
     const { index, value } = items[applied++] as Item<EventReport>;
     const path = index === null ? '' : `/${index}`;
-    const wrong = check(context, value, scope, path);
+    const wrong = check(deviceState, value, scope, path);
     if (wrong) scope.reject(wrong);
-    else context = keep(context, value, scope);
+    else deviceState = keep(deviceState, value, scope);
   }
-  return { context, items: Math.max(1, applied) };
+  return { deviceState, items: Math.max(1, applied) };
 }
 
-function check(context: DeviceContext, { cause }: EventReport, scope: MessageScope, path: string) {
+function check(
+  deviceState: DeviceState,
+  { cause }: EventReport,
+  scope: MessageScope,
+  path: string,
+) {
   const { eventMaxAgeMs } = scope.limits;
   const wrongTime = checkTime(cause.engine.ts, scope, eventMaxAgeMs, `${path}/cause/engine/ts`);
   if (wrongTime) return wrongTime;
@@ -450,16 +462,16 @@ function check(context: DeviceContext, { cause }: EventReport, scope: MessageSco
     const at = `${path}/cause/senses/${index}`;
     // A position arrives as 1 (inside) or 0, which the range of its sense says nothing about.
     const val = sense.lat === undefined ? sense.val : undefined;
-    const wrong = checkSense(context.senses, sense.sId, val, at);
+    const wrong = checkSense(deviceState.senses, sense.sId, val, at);
     if (wrong) return wrong;
   }
   return null;
 }
 
 /** Its key is what the device calls it, so that a redelivery is the same event. */
-function keep(context: DeviceContext, { cause }: EventReport, scope: MessageScope): DeviceContext {
+function keep(deviceState: DeviceState, { cause }: EventReport, scope: MessageScope): DeviceState {
   const { rows, arrivedTs, limits } = scope;
-  const { deviceId, accountId } = context.device;
+  const { deviceId, accountId } = deviceState.device;
   const { pId, puId, stId, evId, ts } = cause.engine;
   const key = `${pId}/${puId}/${stId}/${evId}`;
   const event: SenseEvent = { type: 'sense', ts, cause, arrivedTs };
@@ -469,17 +481,17 @@ function keep(context: DeviceContext, { cause }: EventReport, scope: MessageScop
   scope.outcome?.report(reported);
 
   // Where the service evaluates, it finds these events itself.
-  const { current } = context;
-  if (current?.engine !== 'device' || current.profile.pId !== pId) return context;
+  const { current } = deviceState;
+  if (current?.engine !== 'device' || current.profile.pId !== pId) return deviceState;
   const { profile } = current;
   const found = describe(profile, { puId, stId, evId });
-  if (!found) return context;
+  if (!found) return deviceState;
   const isFresh = ts >= arrivedTs - limits.ringMaxAgeMs;
   const movedTo = findEvent(profile, found.of, evId)?.target?.place ?? null;
-  const from = cameFrom(context, found, movedTo, ts);
+  const from = cameFrom(deviceState, found, movedTo, ts);
   const of = { isFirst: true, isFresh, isRecorded: true, from, movedTo };
-  signal(context, { kind: 'fired', ...found, event, reportKey: key, ...of }, scope);
-  return isFresh ? context : waitFor(context, found);
+  signal(deviceState, { kind: 'fired', ...found, event, reportKey: key, ...of }, scope);
+  return isFresh ? deviceState : waitFor(deviceState, found);
 }
 
 /**
@@ -488,7 +500,7 @@ function keep(context: DeviceContext, { cause }: EventReport, scope: MessageScop
  * state did is known unless a report says by now where it led.
  */
 function cameFrom(
-  { place, reported }: DeviceContext,
+  { place, reported }: DeviceState,
   { of: { puId, stId }, isGlobal }: Pick<FiredSignal, 'of' | 'isGlobal'>,
   movedTo: Place | null,
   ts: number,

@@ -18,14 +18,15 @@ import type { Runtime } from '../../engine/runtime.ts';
 import {
   type ApplyLimits,
   costs,
-  type DeviceContext,
+  type DeviceState,
   evidenceLength,
   type EvidenceLog,
   type MessageScope,
 } from './model.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** What the service evaluates for a device: where that evaluates itself, silences only. Null: nothing. */
-export function evaluatedProfile({ current }: DeviceContext): Profile | null {
+export function evaluatedProfile({ current }: DeviceState): Profile | null {
   if (!current) return null;
   return current.engine === 'service' ? current.profile : watchedOf(current.profile);
 }
@@ -34,18 +35,18 @@ export function evaluatedProfile({ current }: DeviceContext): Profile | null {
 export class MessageEvaluation {
   readonly #scope: MessageScope;
   readonly #evaluator: Evaluator | null;
-  readonly #before: DeviceContext;
+  readonly #before: DeviceState;
   readonly #evaluated: Measurement[] = [];
-  #context: DeviceContext;
+  #deviceState: DeviceState;
   #hasFired = false;
 
-  constructor(context: DeviceContext, scope: MessageScope) {
-    const { runtime, device } = context;
-    const profile = evaluatedProfile(context);
+  constructor(deviceState: DeviceState, scope: MessageScope) {
+    const { runtime, device } = deviceState;
+    const profile = evaluatedProfile(deviceState);
     const { listeningOf } = scope.limits;
     this.#scope = scope;
-    this.#before = context;
-    this.#context = context;
+    this.#before = deviceState;
+    this.#deviceState = deviceState;
     this.#evaluator =
       profile && runtime
         ? new Evaluator(profile, runtime, profile.isTimed ? listeningOf?.(device) : undefined)
@@ -72,8 +73,8 @@ export class MessageEvaluation {
   /** Of a measurement that the device's purposes have not seen yet, as of `t`. */
   measure(measurement: Measurement, t: number): void {
     if (this.#evaluator) this.#judge(this.#evaluator, measurement, t);
-    if (this.#context.waitingSenses)
-      this.#context = hear(this.#context, { sId: measurement.sId, t }, this.#scope);
+    if (this.#deviceState.waitingSenses)
+      this.#deviceState = hear(this.#deviceState, { sId: measurement.sId, t }, this.#scope);
   }
 
   #judge(evaluator: Evaluator, measurement: Measurement, t: number): void {
@@ -87,16 +88,16 @@ export class MessageEvaluation {
   }
 
   /** The device as it stands afterwards. */
-  end(): DeviceContext {
-    const context = this.#context;
+  end(): DeviceState {
+    const deviceState = this.#deviceState;
     const runtime = this.#evaluator?.end();
-    if (!runtime) return context;
+    if (!runtime) return deviceState;
     // An event's key holds the version of the device's row: each that records one is written.
-    const isSame = runtime === context.runtime;
-    if (isSame && !this.#hasFired) return context;
+    const isSame = runtime === deviceState.runtime;
+    if (isSame && !this.#hasFired) return deviceState;
     const after = isSame ? { ...runtime } : runtime;
     const evidenceLog = logAfter(this.#before, after, this.#evaluated);
-    return { ...context, runtime: after, evidenceLog };
+    return { ...deviceState, runtime: after, evidenceLog };
   }
 
   #charge(cost: number): void {
@@ -105,30 +106,30 @@ export class MessageEvaluation {
 
   #perform({ firings, transition, ended, arrivedTs }: Evaluated, ts: number): void {
     const scope = this.#scope;
-    if (ended.length > 0) signal(this.#context, { kind: 'ended', of: ended, arrivedTs }, scope);
+    if (ended.length > 0) signal(this.#deviceState, { kind: 'ended', of: ended, arrivedTs }, scope);
     for (const firing of firings) {
       firing.event.arrivedTs = arrivedTs;
-      this.#context = performFiring(this.#context, firing, transition?.to ?? null, scope);
+      this.#deviceState = performFiring(this.#deviceState, firing, transition?.to ?? null, scope);
       this.#hasFired = true;
     }
     if (!transition) return;
-    signalMove(this.#context, { to: transition.to, isReport: false, arrivedTs }, scope);
-    this.#context = move(this.#context, transition, ts, scope);
+    signalMove(this.#deviceState, { to: transition.to, isReport: false, arrivedTs }, scope);
+    this.#deviceState = move(this.#deviceState, transition, ts, scope);
   }
 }
 
 function move(
-  context: DeviceContext,
+  deviceState: DeviceState,
   { to, event }: Transition,
   ts: number,
   scope: MessageScope,
-): DeviceContext {
-  if (event) recordEvent(context, event, scope);
-  const { uuid } = context.device;
+): DeviceState {
+  if (event) recordEvent(deviceState, event, scope);
+  const { uuid } = deviceState.device;
   const placeTs = event?.ts ?? ts;
   const message = { topic: 'state' as const, payload: { ...to, ts: placeTs } };
   scope.rows.effects.push({ kind: 'down', uuid, message });
-  return { ...context, place: to, placeTs };
+  return { ...deviceState, place: to, placeTs };
 }
 
 /**
@@ -136,21 +137,21 @@ function move(
  * To be called when the measurement was evaluated: it may have ended the alarm.
  */
 export function hear(
-  context: DeviceContext,
+  deviceState: DeviceState,
   { sId, t }: { sId: string; t: number },
   scope: MessageScope,
-): DeviceContext {
-  const { waitingSenses } = context;
+): DeviceState {
+  const { waitingSenses } = deviceState;
   const isFresh = t >= scope.arrivedTs - scope.limits.ringMaxAgeMs;
-  if (!isFresh || !waitingSenses?.has(sId)) return context;
-  signal(context, { kind: 'heard', sIds: [sId] }, scope);
+  if (!isFresh || !waitingSenses?.has(sId)) return deviceState;
+  signal(deviceState, { kind: 'heard', sIds: [sId] }, scope);
   const left = new Set(waitingSenses);
   left.delete(sId);
-  return { ...context, waitingSenses: left.size > 0 ? left : null };
+  return { ...deviceState, waitingSenses: left.size > 0 ? left : null };
 }
 
 type Without<S, Members extends string> = S extends unknown ? Omit<S, Members> : never;
-type Told = Without<AlarmSignal, 'device' | 'arrivedTs'> & { arrivedTs?: number };
+type Told = Without<AlarmSignal, 'device' | 'arrivedTs'> & { arrivedTs?: WallMs };
 
 /** What all firings of an event have in common. */
 type Described = Pick<
@@ -159,24 +160,24 @@ type Described = Pick<
 >;
 
 /** Alarms are told of it, in the transaction that stores the device; without an `arrivedTs` as of the message's. */
-export function signal({ device }: DeviceContext, told: Told, scope: MessageScope): void {
+export function signal({ device }: DeviceState, told: Told, scope: MessageScope): void {
   scope.rows.signals.push({ device, ...told, arrivedTs: told.arrivedTs ?? scope.arrivedTs });
 }
 
 /** Alarms are told of it where the device goes to another state, and has a profile that makes alarms. */
 export function signalMove(
-  context: DeviceContext,
-  move: { to: Place; isReport: boolean; arrivedTs?: number },
+  deviceState: DeviceState,
+  move: { to: Place; isReport: boolean; arrivedTs?: WallMs },
   scope: MessageScope,
 ): void {
-  const { place: from } = context;
+  const { place: from } = deviceState;
   const { to } = move;
-  if ((from.puId === to.puId && from.stId === to.stId) || !makesAlarms(context)) return;
-  signal(context, { kind: 'moved', from, ...move }, scope);
+  if ((from.puId === to.puId && from.stId === to.stId) || !makesAlarms(deviceState)) return;
+  signal(deviceState, { kind: 'moved', from, ...move }, scope);
 }
 
 /** Whether the current profile of the device has an event that opens alarms. */
-export function makesAlarms({ current }: DeviceContext): boolean {
+export function makesAlarms({ current }: DeviceState): boolean {
   if (!current) return false;
   // The profiles of one content share these, whichever device they are of.
   const { purposes } = current.profile;
@@ -232,7 +233,7 @@ export function logOfRead(
 
 /** After an evaluation that has changed the evidence of `before` to `runtime`. */
 export function logAfter(
-  before: DeviceContext,
+  before: DeviceState,
   runtime: Runtime,
   evaluated: Measurement[],
 ): EvidenceLog | null {
@@ -257,28 +258,28 @@ export function logAfter(
 }
 
 /** Whether something may have been added to evidence that is now written as a whole. */
-export function mayHaveRows({ evidenceLog: log }: DeviceContext): boolean {
+export function mayHaveRows({ evidenceLog: log }: DeviceState): boolean {
   return log !== null && (log.hasRows || log.pending.length > 0);
 }
 
-export function evidenceWrite(context: DeviceContext): EvidenceWrite {
-  const { version } = context;
-  const log = currentLog(context);
-  if (!log || isWholeNext(log, context)) {
-    return { kind: 'whole', log: context.evidenceLog?.isLong ? version : undefined };
+export function evidenceWrite(deviceState: DeviceState): EvidenceWrite {
+  const { version } = deviceState;
+  const log = currentLog(deviceState);
+  if (!log || isWholeNext(log, deviceState)) {
+    return { kind: 'whole', log: deviceState.evidenceLog?.isLong ? version : undefined };
   }
   const { base, pending } = log;
   if (base === null) throw new Error('Evidence is added to nothing.');
   return { kind: 'added', base, text: pending.length > 0 ? joined(pending) : null };
 }
 
-/** The log as of the context's version: what was pending before that is stored. Null: not of this evidence. */
-function currentLog(context: DeviceContext): EvidenceLog | null {
-  const { evidenceLog: log, version, runtime } = context;
+/** The log as of the state's version: what was pending before that is stored. Null: not of this evidence. */
+function currentLog(deviceState: DeviceState): EvidenceLog | null {
+  const { evidenceLog: log, version, runtime } = deviceState;
   if (!log || log.runtime !== runtime) return null;
   if (log.version === version) return log;
   const stored = { ...log, version, pending: [] };
-  if (isWholeNext(log, context))
+  if (isWholeNext(log, deviceState))
     return { ...stored, base: log.isLong ? log.version : null, added: 0, hasRows: false };
   const more = lengthOf(log.pending);
   return { ...stored, added: log.added + more, hasRows: log.hasRows || more > 0 };
@@ -286,11 +287,11 @@ function currentLog(context: DeviceContext): EvidenceLog | null {
 
 function isWholeNext(
   { base, added, pending, isLong }: EvidenceLog,
-  context: DeviceContext,
+  deviceState: DeviceState,
 ): boolean {
   if (base === null || !isLong) return true;
   if (pending.length === 0) return false;
-  const { current, runtime } = context;
+  const { current, runtime } = deviceState;
   const most = current && runtime ? evidenceLength(current.profile, runtime) * addedPart : 0;
   return added + lengthOf(pending) > most;
 }
@@ -309,23 +310,23 @@ function joined(arrays: string[]): string {
 
 /** The actions of an event that fired, as rows and effects. */
 export function performFiring(
-  context: DeviceContext,
+  deviceState: DeviceState,
   firing: Firing,
   movedTo: Place | null,
   scope: MessageScope,
-): DeviceContext {
+): DeviceState {
   const { event, actions, name, record, tells } = firing;
-  const { device } = context;
+  const { device } = deviceState;
   scope.budget.spent += costs.firing + costs.firingCause * event.cause.senses.length;
-  addSilentSenses(context, event);
-  if (record) recordEvent(context, event, scope);
+  addSilentSenses(deviceState, event);
+  if (record) recordEvent(deviceState, event, scope);
   for (const message of messagesOf(actions, { device, event, name })) {
     scope.rows.effects.push({ kind: 'down', uuid: device.uuid, message });
     if (message.topic === 'display') keepDisplay(firing, device.deviceId, message, scope);
   }
-  if (tells === 'nobody') return context;
+  if (tells === 'nobody') return deviceState;
   scope.budget.spent += costs.alarm;
-  return signalFiring(context, firing, movedTo, scope);
+  return signalFiring(deviceState, firing, movedTo, scope);
 }
 
 const dayMs = 86_400_000;
@@ -347,41 +348,41 @@ function keepDisplay(
 }
 
 function signalFiring(
-  context: DeviceContext,
+  deviceState: DeviceState,
   { event, record, isFirst, ageMs }: Firing,
   movedTo: Place | null,
   scope: MessageScope,
-): DeviceContext {
-  const { current, place } = context;
+): DeviceState {
+  const { current, place } = deviceState;
   const { puId, stId, evId } = event.cause.engine;
   const described = current && describe(current.profile, { puId, stId, evId });
-  if (!described) return context;
+  if (!described) return deviceState;
   const isFresh = ageMs <= scope.limits.ringMaxAgeMs;
   const arrivedTs = event.arrivedTs ?? scope.arrivedTs;
   const of = { isFirst, isFresh, isRecorded: record, from: place, movedTo, arrivedTs };
-  signal(context, { kind: 'fired', ...described, event, ...of }, scope);
-  return isFresh ? context : waitFor(context, described);
+  signal(deviceState, { kind: 'fired', ...described, event, ...of }, scope);
+  return isFresh ? deviceState : waitFor(deviceState, described);
 }
 
 /** An alarm that is too old to be told is told with the next fresh measurement of one of its senses. */
 export function waitFor(
-  context: DeviceContext,
+  deviceState: DeviceState,
   { sIds, tells }: Pick<FiredSignal, 'sIds' | 'tells'>,
-): DeviceContext {
-  const { waitingSenses: before } = context;
-  if (tells !== 'alarm' || sIds.every((sId) => before?.has(sId))) return context;
-  return { ...context, waitingSenses: new Set([...(before ?? []), ...sIds]) };
+): DeviceState {
+  const { waitingSenses: before } = deviceState;
+  if (tells !== 'alarm' || sIds.every((sId) => before?.has(sId))) return deviceState;
+  return { ...deviceState, waitingSenses: new Set([...(before ?? []), ...sIds]) };
 }
 
-type Known = Pick<DeviceContext, 'watched' | 'seen' | 'clocks'>;
+type Known = Pick<DeviceState, 'watched' | 'seen' | 'clocks'>;
 
 /** Adds the newest stored value of each silent sense to what an event that fired tells of its causes. */
-export function addSilentSenses(context: Known, { cause, why = [] }: SenseEvent): void {
+export function addSilentSenses(deviceState: Known, { cause, why = [] }: SenseEvent): void {
   if (!why.some(({ silentMs }) => silentMs !== undefined)) return;
   // Those of the other causes stand in the order of these.
   const others = cause.senses.values();
   cause.senses = why.flatMap(({ sId, silentMs }) => {
-    const sense = silentMs === undefined ? others.next().value : findNewest(context, sId);
+    const sense = silentMs === undefined ? others.next().value : findNewest(deviceState, sId);
     return sense ? [sense] : [];
   });
 }
@@ -401,12 +402,12 @@ function findNewest({ watched, seen, clocks }: Known, sId: string): CauseSense |
  * of the device commits once, and sorts as text in the order in which events of one moment happened.
  */
 export function recordEvent(
-  context: DeviceContext,
+  deviceState: DeviceState,
   event: RecordedEvent,
   { rows }: MessageScope,
 ): void {
-  const { deviceId, accountId } = context.device;
-  const key = `${sortable(context.version)}.${sortable(rows.events.length)}`;
+  const { deviceId, accountId } = deviceState.device;
+  const key = `${sortable(deviceState.version)}.${sortable(rows.events.length)}`;
   rows.events.push({ accountId, deviceId, key, event });
 }
 
@@ -418,19 +419,19 @@ function sortable(number: number): string {
 
 /** A move that no firing caused; nothing, where the device is already there. */
 export function recordMove(
-  context: DeviceContext,
+  deviceState: DeviceState,
   to: Place,
   said: { evId?: number | undefined; ts: number },
   scope: MessageScope,
 ): void {
-  const pId = context.current?.profile.pId ?? '';
-  const event = reportedMoveOf(pId, context.place, to, said);
-  if (event) recordEvent(context, event, scope);
+  const pId = deviceState.current?.profile.pId ?? '';
+  const event = reportedMoveOf(pId, deviceState.place, to, said);
+  if (event) recordEvent(deviceState, event, scope);
 }
 
 /** When the device's connector did not listen, as if a gap that lasts ended now: nothing is due before that. */
 export function listeningUntil(
-  nowTs: number,
+  nowTs: WallMs,
   device: DeviceIdentity,
   { listeningOf }: ApplyLimits,
 ): Listening | undefined {

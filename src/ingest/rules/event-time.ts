@@ -3,10 +3,10 @@ import { lastOf, type Measurement } from '../../contract/values.ts';
 import { type Newest, newestAfter, withLast } from '../../engine/last-seen.ts';
 import {
   type Changes,
-  type DeviceContext,
+  type DeviceState,
   type MessageScope,
   nameOfStored,
-  type Pages,
+  type CowArray,
 } from './model.ts';
 import {
   aheadMs,
@@ -15,11 +15,11 @@ import {
   type LateRun,
   ofDevice,
   type Remarked,
-  type SenseClock,
-} from './sense-clock.ts';
+  type Watermark,
+} from './watermark.ts';
 
 /** What it knows of a device. */
-export type Clocked = Pick<DeviceContext, 'watched' | 'seen' | 'clocks' | 'remarked'> & {
+export type Clocked = Pick<DeviceState, 'watched' | 'seen' | 'clocks' | 'remarked'> & {
   device: RemarkedDevice;
 };
 type Message = Pick<MessageScope, 'topic' | 'arrivedTs' | 'stored'> & {
@@ -37,14 +37,14 @@ type Given = {
 
 /**
  * Which of a message's measurements are evaluated, and as of when: those that are not stored already and not
- * below the clock of their sense (`SenseClock`). That clock is mostly the newest measurement, and nothing else
+ * below the clock of their sense (`Watermark`). That clock is mostly the newest measurement, and nothing else
  * is to be looked at.
  */
-export class TakeTime {
+export class EventTimes {
   readonly #device: Clocked;
   readonly #scope: Message;
-  #seen: Pages<Newest>;
-  #clocks: ReadonlyMap<string, SenseClock> | null;
+  #seen: CowArray<Newest>;
+  #clocks: ReadonlyMap<string, Watermark> | null;
   #remarked: Remarked | null;
 
   constructor(device: Clocked, scope: Message) {
@@ -127,7 +127,7 @@ export class TakeTime {
 
   #setBack(
     { measurement, path, number }: Pick<Given, 'measurement' | 'path' | 'number'>,
-    newest: Pick<SenseClock, 'newestTs' | 'newestVal'>,
+    newest: Pick<Watermark, 'newestTs' | 'newestVal'>,
     run: LateRun,
   ): number {
     const { sId, ts, val } = measurement;
@@ -154,12 +154,12 @@ export class TakeTime {
   #keep(
     sId: string,
     number: number,
-    newest: Pick<SenseClock, 'newestTs' | 'newestVal'>,
+    newest: Pick<Watermark, 'newestTs' | 'newestVal'>,
     late: LateRun | null,
   ): void {
     const { deviceId } = this.#device.device;
     const { ts: clockTs = null, vals = [] } = this.#seen.get(number) ?? {};
-    const state: SenseClock = { ...newest, clockTs, vals, late };
+    const state: Watermark = { ...newest, clockTs, vals, late };
     this.#clocks = new Map(this.#clocks).set(sId, state);
     this.#scope.rows.clocks.set(`${deviceId} ${sId}`, { deviceId, sId, state });
   }

@@ -3,15 +3,16 @@ import { checkConfigurationSizes } from '../../contract/purpose.ts';
 import type { Item, Rejection, SentMeasurement } from '../../contract/uplink.ts';
 import type { Measurement } from '../../contract/values.ts';
 import { makesAlarms, MessageEvaluation, signal } from './evaluate.ts';
-import { TakeTime } from './event-time.ts';
-import type { Applied, ApplyLimits, DeviceContext, MeasurementRow, MessageScope } from './model.ts';
+import { EventTimes } from './event-time.ts';
+import type { Applied, ApplyLimits, DeviceState, MeasurementRow, MessageScope } from './model.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 /**
  * Stores what was measured, then evaluates it where the service runs the profile. At least one item, and
  * as many as the budget allows.
  */
 export function applyMeasurements(
-  before: DeviceContext,
+  before: DeviceState,
   items: Item<SentMeasurement>[],
   scope: MessageScope,
 ): Applied {
@@ -19,7 +20,7 @@ export function applyMeasurements(
   const { deviceId } = before.device;
   const { limits, arrivedTs, budget, rows } = scope;
   const evaluation = new MessageEvaluation(before, scope);
-  const times = new TakeTime(before, scope);
+  const times = new EventTimes(before, scope);
   let applied = 0;
   while (applied < items.length && (applied === 0 || !budget.isSpent)) {
     const { index, value, isStamped = false } = items[applied++] as Item<SentMeasurement>;
@@ -44,7 +45,7 @@ export function applyMeasurements(
     const t = times.take(measurement, isStamped, path);
     if (t !== null) evaluation.measure(measurement, t);
   }
-  return { context: times.end(evaluation.end()), items: Math.max(1, applied) };
+  return { deviceState: times.end(evaluation.end()), items: Math.max(1, applied) };
 }
 
 /** What is before it is no time of a measurement: mostly seconds, or a clock that was never set. */
@@ -65,7 +66,7 @@ type TimeLimits = Pick<ApplyLimits, 'maxAheadMs' | 'doubtSpanMs'>;
  */
 export function checkTime(
   ts: number,
-  { arrivedTs, limits }: { arrivedTs: number; limits: TimeLimits },
+  { arrivedTs, limits }: { arrivedTs: WallMs; limits: TimeLimits },
   maxAgeMs: number,
   path: string,
 ): Rejection | null {
@@ -110,22 +111,22 @@ export function checkSense(
  * be is no description: the one before stays.
  */
 export function applyConfiguration(
-  context: DeviceContext,
+  deviceState: DeviceState,
   configuration: Configuration,
   scope: MessageScope,
-): DeviceContext {
+): DeviceState {
   const { rows, limits, reject } = scope;
-  const sizes = limits.sizesOf?.(context.device.accountId);
+  const sizes = limits.sizesOf?.(deviceState.device.accountId);
   const [wrong] = sizes ? checkConfigurationSizes(configuration, sizes) : [];
   if (wrong) {
     reject({ reason: 'invalid-payload', ...wrong });
-    return context;
+    return deviceState;
   }
   scope.outcome?.store();
-  rows.configurations.push({ deviceId: context.device.deviceId, configuration });
+  rows.configurations.push({ deviceId: deviceState.device.deviceId, configuration });
   const senses = sensesOf(configuration);
   const isGone = (sId: string) => !senses.has(sId);
-  if (makesAlarms(context) && [...context.senses.keys()].some(isGone))
-    signal(context, { kind: 'configuration', sIds: [...senses.keys()] }, scope);
-  return { ...context, senses };
+  if (makesAlarms(deviceState) && [...deviceState.senses.keys()].some(isGone))
+    signal(deviceState, { kind: 'configuration', sIds: [...senses.keys()] }, scope);
+  return { ...deviceState, senses };
 }

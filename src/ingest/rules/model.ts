@@ -17,7 +17,8 @@ import type { Measurement, Place } from '../../contract/values.ts';
 import type { Profile, Weight } from '../../engine/compile.ts';
 import type { Listening, Newest } from '../../engine/last-seen.ts';
 import type { Runtime } from '../../engine/runtime.ts';
-import type { Remarked, SenseClock } from './sense-clock.ts';
+import type { Remarked, Watermark } from './watermark.ts';
+import type { WallMs } from '../../lib/clock-readings.ts';
 
 /** A message on its way to the database, and whom to tell. */
 export class Message {
@@ -29,9 +30,9 @@ export class Message {
   isPayloadStored = false;
   /** How many of its sense events are committed, or being committed. */
   recorded = 0;
-  /** How many of its units are not stored yet. */
+  /** How many of its fragments are not stored yet. */
   open = 1;
-  /** Of the units that are committed; null: nobody asks. */
+  /** Of the fragments that are committed; null: nobody asks. */
   outcome: Outcome | null;
   readonly uplink: Uplink;
   readonly delivery: Delivery;
@@ -44,15 +45,15 @@ export class Message {
     this.newUuid = newUuid;
   }
 
-  /** One of its units is committed; with the last one the message is acknowledged. */
-  unitStored(): void {
+  /** One of its fragments is committed; with the last one the message is acknowledged. */
+  fragmentStored(): void {
     this.open -= 1;
     if (this.open !== 0) return;
     if (this.outcome) this.delivery.settled?.(this.outcome);
     this.delivery.stored();
   }
 
-  /** One of its units will not be stored, and so the message is not. Told once. */
+  /** One of its fragments will not be stored, and so the message is not. Told once. */
   fail(error: unknown): void {
     if (this.open <= 0) return;
     // What is left of it does not count any more.
@@ -61,13 +62,13 @@ export class Message {
   }
 }
 
-/** What a unit brings: what a device sent, or the time that came to it. */
-export type UnitContent = UplinkContent | { kind: 'tick' };
+/** What a fragment brings: what a device sent, or the time that came to it. */
+export type FragmentContent = UplinkContent | { kind: 'tick' };
 
 /** The part of a message that is stored or fails together: all of it, until a failed batch is split. */
-export type Unit = {
+export type Fragment = {
   message: Message;
-  content: UnitContent;
+  content: FragmentContent;
   /** Items that it brings into a batch: `sizeOf` its content. */
   size: number;
   rejections: Rejection[];
@@ -75,17 +76,21 @@ export type Unit = {
   isRefused?: true;
 };
 
-export function newUnit(message: Message, content: UnitContent, rejections: Rejection[]): Unit {
+export function newFragment(
+  message: Message,
+  content: FragmentContent,
+  rejections: Rejection[],
+): Fragment {
   return { message, content, size: sizeOf(content), rejections };
 }
 
-/** How many items a unit of this content brings into a batch. */
-export function sizeOf(content: UnitContent): number {
+/** How many items a fragment of this content brings into a batch. */
+function sizeOf(content: FragmentContent): number {
   return 'items' in content ? Math.max(1, content.items.length) : 1;
 }
 
 /** A tick as what a message is made of: it has no topic and no payload. */
-export function uplinkOfTick(arrivedTs: number): Uplink {
+export function uplinkOfTick(arrivedTs: WallMs): Uplink {
   return { topic: '', excerpt: '', arrivedTs, content: { kind: 'none' }, rejections: [] };
 }
 
@@ -119,7 +124,7 @@ export type DisplayRow = {
 };
 
 /** What is kept of a sense's clock, or of what the device was told of it (`ofDevice`). */
-export type ClockRow = { deviceId: number; sId: string; state: SenseClock | Remarked };
+export type ClockRow = { deviceId: number; sId: string; state: Watermark | Remarked };
 
 /** What happens after the commit and is no row: a message for the device, or a profile to hand over. */
 type Effect =
@@ -222,9 +227,9 @@ const plain: DeviceCost = { perItem: 1, once: 0 };
 /** What its profile asks for is not known: the device was not read yet. */
 export const unreadCost: DeviceCost = { perItem: 1, once: costs.reading };
 
-export function costOf(context: DeviceContext | null): DeviceCost {
-  if (!context) return unreadCost;
-  const { current, runtime } = context;
+export function costOf(deviceState: DeviceState | null): DeviceCost {
+  if (!deviceState) return unreadCost;
+  const { current, runtime } = deviceState;
   if (current?.engine !== 'service' || !runtime) return plain;
   const weight = findWeight(current.profile, runtime);
   if (!weight) return plain;
@@ -294,7 +299,7 @@ export type EvidenceLog = {
  * All that the evaluation of a device's message depends on, as of `version` of its row. Immutable:
  * a message gives a new one, which takes the place of the old when its transaction is being committed.
  */
-export type DeviceContext = {
+export type DeviceState = {
   device: DeviceIdentity;
   version: number;
   senses: ReadonlyMap<string, Sense>;
@@ -317,9 +322,9 @@ export type DeviceContext = {
   earliestDue: EarliestDue | null;
   /** The senses that one of its profiles reads, numbered, and by number the newest of each: its clock. */
   watched: ReadonlyMap<string, number>;
-  seen: Pages<Newest>;
+  seen: CowArray<Newest>;
   /** By sense, where the history's newest is not all there is to know of its clock; null: of none. */
-  clocks: ReadonlyMap<string, SenseClock> | null;
+  clocks: ReadonlyMap<string, Watermark> | null;
   remarked: Remarked | null;
   /** Senses of alarms that are told with the next fresh measurement: these, and maybe more; null: none. */
   waitingSenses: ReadonlySet<string> | null;
@@ -413,16 +418,16 @@ const perPage = 32;
  * A list that never changes. One that differs in an element shares all but a page with it, so that a
  * device which measures with a thousand senses does not copy what it knows of all of them each time.
  */
-export class Pages<T> {
+export class CowArray<T> {
   readonly #pages: readonly (readonly (T | undefined)[])[];
 
   private constructor(pages: readonly (readonly (T | undefined)[])[]) {
     this.#pages = pages;
   }
 
-  static of<T>(elements: readonly (T | undefined)[]): Pages<T> {
+  static of<T>(elements: readonly (T | undefined)[]): CowArray<T> {
     const count = Math.ceil(elements.length / perPage);
-    return new Pages(
+    return new CowArray(
       Array.from({ length: count }, (_, page) =>
         elements.slice(page * perPage, (page + 1) * perPage),
       ),
@@ -434,13 +439,13 @@ export class Pages<T> {
   }
 
   /** `index` must be within the list. */
-  with(index: number, element: T): Pages<T> {
+  with(index: number, element: T): CowArray<T> {
     const page = Math.floor(index / perPage);
     const changed = (this.#pages[page] ?? []).slice();
     changed[index % perPage] = element;
     const pages = this.#pages.slice();
     pages[page] = changed;
-    return new Pages(pages);
+    return new CowArray(pages);
   }
 }
 
@@ -458,7 +463,7 @@ const minuteMs = 60_000;
 /** What the minute of a message has so far. */
 export function recentRejectionsAt(
   recent: RecentRejections | null,
-  arrivedTs: number,
+  arrivedTs: WallMs,
 ): RecentRejections {
   const minute = Math.floor(arrivedTs / minuteMs);
   return recent?.minute === minute ? recent : { minute, kept: 0 };
@@ -491,7 +496,7 @@ export type ApplyLimits = {
 /** What a rule sees of the message it applies. `reject` keeps an item and says why. */
 export type MessageScope = {
   topic: string;
-  arrivedTs: number;
+  arrivedTs: WallMs;
   rows: Changes;
   limits: ApplyLimits;
   /** Where it is spent, what is left of the message's items waits for another transaction. */
@@ -507,7 +512,7 @@ export type MessageScope = {
  * The device after those items of a message that were applied, and how many; 1 where it has none (`sizeOf`), 0 where
  * nothing of the message was looked at yet.
  */
-export type Applied = { context: DeviceContext; items: number };
+export type Applied = { deviceState: DeviceState; items: number };
 
 /** What tells a device's measurements apart. */
 export function nameOfStored({ sId, ts, val }: Measurement): string {

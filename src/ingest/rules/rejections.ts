@@ -7,13 +7,13 @@ import {
 import {
   type ApplyLimits,
   type Changes,
-  type DeviceContext,
+  type DeviceState,
   keptPerMinute,
   minuteId,
   type RecentRejections,
   recentRejectionsAt,
   type RejectionRow,
-  type Unit,
+  type Fragment,
 } from './model.ts';
 
 /** Names that a device made up are a part of them, and may be as long as a message. */
@@ -39,8 +39,8 @@ export function collectRejections(
   {
     device: { deviceId, uuid },
     recentRejections: before,
-  }: Pick<DeviceContext, 'device' | 'recentRejections'>,
-  { message: source, isRefused }: Unit,
+  }: Pick<DeviceState, 'device' | 'recentRejections'>,
+  { message: source, isRefused }: Fragment,
   rows: Changes,
   { rejectionsPerMessage, rejectionBytesPerDevice }: CollectLimits,
 ): RejectionCollector {

@@ -5,6 +5,7 @@ import type { LookupFunction } from 'node:net';
 import { isPrivateAddress, isPrivateHost } from '../../lib/address.ts';
 import { messageOf } from '../../lib/thrown.ts';
 import type { Reason } from '../reasons.ts';
+import type { Clock, WallMs } from '../../lib/clock-readings.ts';
 
 /** What a driver hands over; `id` is the same at every attempt, so that a receiver can tell a repetition. */
 export type OutgoingMessage = {
@@ -55,12 +56,12 @@ export class DeliveryError extends Error {
 }
 
 /** `Retry-After` of RFC 9110 section 10.2.3, seconds or a date, in milliseconds from now on; absent where it is neither. */
-export function readRetryAfter(text: string | null | undefined, nowMs: number): number | undefined {
+export function readRetryAfter(text: string | null | undefined, nowTs: WallMs): number | undefined {
   if (text === null || text === undefined) return undefined;
   if (/^\d+$/.test(text.trim())) return Number(text) * 1_000;
   // oxlint-disable-next-line no-restricted-globals -- parses a date that was sent; reads no clock
   const ts = new Date(text).getTime();
-  return Number.isNaN(ts) ? undefined : Math.max(0, ts - nowMs);
+  return Number.isNaN(ts) ? undefined : Math.max(0, ts - nowTs);
 }
 
 /** Why a connection, or the answer on it, came to nothing, by the code that Node.js and OpenSSL give. */
@@ -201,7 +202,7 @@ export type PostRequest = {
   headers: Record<string, string>;
   body: string;
   timeoutMs: number;
-  clock: () => number;
+  clock: Clock;
   /** What of it must not be in the log, should the answer repeat it. */
   secrets?: string[];
 };

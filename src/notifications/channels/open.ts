@@ -3,10 +3,11 @@ import { logDriver, noPushDriver, restDriver, webhookDriver } from './sms.ts';
 import type { NotificationLog } from '../log.ts';
 import type { NotificationSettings } from '../settings.ts';
 import type { Driver } from './channel.ts';
+import type { Clock } from '../../lib/clock-readings.ts';
 
 export type Drivers = { push: Driver; sms: Driver };
 
-type Dependencies = { log: NotificationLog; clock: () => number };
+type Dependencies = { log: NotificationLog; clock: Clock };
 
 /** The drivers that the configuration names; rejects when a key or secret cannot be read. */
 export async function openDrivers(

@@ -2,6 +2,7 @@ import { createHmac } from 'node:crypto';
 import type { NotificationLog } from '../log.ts';
 import type { RestConfig, WebhookConfig } from '../settings.ts';
 import { DeliveryError, type Driver, post } from './channel.ts';
+import type { Clock } from '../../lib/clock-readings.ts';
 
 /** Writes SMS to the log and reaches nobody: for trying out. */
 export function logDriver(log: NotificationLog): Driver {
@@ -33,7 +34,7 @@ export function noPushDriver(): Driver {
 export function restDriver(
   { url, username, from, timeoutMs }: RestConfig,
   password: string,
-  clock: () => number,
+  clock: Clock,
 ): Driver {
   const credentials = Buffer.from(`${username}:${password}`).toString('base64');
   const headers = {
@@ -58,7 +59,7 @@ export function restDriver(
 export function webhookDriver(
   { url, timeoutMs }: WebhookConfig,
   secret: string,
-  clock: () => number,
+  clock: Clock,
 ): Driver {
   return {
     name: 'webhook',

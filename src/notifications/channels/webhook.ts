@@ -1,6 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { DeliveryError, type PostOptions, postPublicly, readRetryAfter } from './channel.ts';
 import type { Reason } from '../reasons.ts';
+import type { Clock } from '../../lib/clock-readings.ts';
 
 /** A message to a webhook; `secrets` as `whsec_…`, each of which signs it. `timeoutMs`: less than usual. */
 export type OutgoingHook = {
@@ -14,7 +15,7 @@ export type OutgoingHook = {
 export type HookDriver = { send: (message: OutgoingHook) => Promise<void> };
 
 /** Posts JSON that is signed as Standard Webhooks has it; `webhook-id` is the same at every attempt. */
-export function hookDriver(reach: PostOptions, clock: () => number): HookDriver {
+export function hookDriver(reach: PostOptions, clock: Clock): HookDriver {
   return {
     send: async ({ id, url, secrets, payload, timeoutMs = reach.timeoutMs }) => {
       const body = JSON.stringify(payload);

@@ -10,7 +10,7 @@ import {
   type BridgeStatus,
   type BrokerAddress,
   createBridgeStatus,
-  type LeaseTurn,
+  type LeaseTerm,
 } from '../../../connector/bridge/status.ts';
 import { createStore } from '../store.ts';
 import { monotonicClock } from '../../../src/lib/clock.ts';
@@ -33,7 +33,7 @@ function journal() {
 export type TestBridge = {
   status: BridgeStatus;
   lines: Line[];
-  start(turn?: LeaseTurn): Bridge;
+  start(turn?: LeaseTerm): Bridge;
   close(): Promise<void>;
 };
 

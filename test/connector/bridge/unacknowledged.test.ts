@@ -1,10 +1,18 @@
 import { PassThrough } from 'node:stream';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { createUnacknowledged, type HeldPacket } from '../../../connector/bridge/client.ts';
+import {
+  createUnacknowledged,
+  type UnacknowledgedPacket,
+} from '../../../connector/bridge/client.ts';
 
-const room = { maxMessages: 1_000, maxBytes: 1_000_000 };
-const message = (stream: PassThrough, messageId: number, bytes = 10, qos = 1): HeldPacket => ({
+const budget = { maxMessages: 1_000, maxBytes: 1_000_000 };
+const message = (
+  stream: PassThrough,
+  messageId: number,
+  bytes = 10,
+  qos = 1,
+): UnacknowledgedPacket => ({
   qos,
   messageId,
   bytes,
@@ -31,13 +39,13 @@ test('acknowledgements keep the order of arrival, whatever the order of the comm
   fc.assert(
     fc.property(orders, (order) => {
       const stream = new PassThrough();
-      const unacknowledged = createUnacknowledged(room, () => undefined);
+      const unacknowledged = createUnacknowledged(budget, () => undefined);
       const all = order.map((_, place) => message(stream, 300 + place));
       for (const held of all) unacknowledged.hold(held);
       const stored = new Set<number>();
       const seen: number[] = [];
       for (const place of order) {
-        unacknowledged.settle(all[place] as HeldPacket);
+        unacknowledged.settle(all[place] as UnacknowledgedPacket);
         stored.add(place);
         seen.push(...acknowledged(stream));
         // Nothing that is not stored, and nothing behind it.
@@ -52,7 +60,7 @@ test('acknowledgements keep the order of arrival, whatever the order of the comm
 
 test('what came over a connection that ended is not acknowledged over the next one', () => {
   const [before, after] = [new PassThrough(), new PassThrough()];
-  const unacknowledged = createUnacknowledged(room, () => undefined);
+  const unacknowledged = createUnacknowledged(budget, () => undefined);
   const old = message(before, 1);
   unacknowledged.hold(old);
   before.destroy();
@@ -79,11 +87,11 @@ test('reading goes on when there is room again, in messages and in bytes', () =>
       unacknowledged.whenRoom(() => (reads += 1));
     }
     expect(reads).toBe(1);
-    unacknowledged.settle(held[1] as HeldPacket);
+    unacknowledged.settle(held[1] as UnacknowledgedPacket);
     expect(reads).toBe(2);
     // At QoS 0 there is nothing to acknowledge.
     expect(acknowledged(stream)).toEqual([]);
-    unacknowledged.giveUp(held[0] as HeldPacket);
+    unacknowledged.giveUp(held[0] as UnacknowledgedPacket);
     expect(unacknowledged.count()).toBe(0);
   }
 });

@@ -5,7 +5,7 @@ import { createStore } from '../store.ts';
 test('each device behind a broker is told of unknown members once an hour', async () => {
   const { store, ports } = createStore();
   const [one, other] = [store.addDevice(1), store.addDevice(2)];
-  let nowMs = 5;
+  let monotonicMs = 5;
   const arrivals = createArrivals({
     ports: {
       ...ports,
@@ -14,7 +14,7 @@ test('each device behind a broker is told of unknown members once an hour', asyn
     rejectionsPerMessage: 10,
     observe: { message() {} },
     log: { info() {}, warn() {}, error() {} },
-    now: () => nowMs,
+    now: () => monotonicMs,
     status: { refused() {} },
     onHeard() {},
     stopping: new AbortController().signal,
@@ -31,7 +31,7 @@ test('each device behind a broker is told of unknown members once an hour', asyn
     [one, 1],
     [one, 0],
   ] as const) {
-    nowMs += laterMs;
+    monotonicMs += laterMs;
     await send(device);
   }
   const told = store.stored.map(({ device, uplink }) => [

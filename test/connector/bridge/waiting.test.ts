@@ -11,7 +11,7 @@ test('an account that brings too much behind a broker makes nobody wait: its eve
     ports: {
       ...ports,
       identify: async (uuid) => (uuid === busy.uuid ? busy : other).identity,
-      holds: {
+      throttle: {
         waitMs: (accountId) => (accountId === 1 ? 1_000_000 : 0),
         waits: (_device, topic) => void told.push(topic),
       },

@@ -19,7 +19,7 @@ afterEach(() => world.close());
 const headOf = (length: number | null, as = world.device) =>
   `POST ${world.pathOf('measurements', as)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAuthorization: ${world.basic(as)}\r\n` +
   (length === null ? 'Transfer-Encoding: chunked\r\n\r\n' : `Content-Length: ${length}\r\n\r\n`);
-const holds = (bytes: number) =>
+const throttle = (bytes: number) =>
   until(() => world.connector.snapshot().bytes === bytes, `${bytes} bytes`);
 
 // Not again: what the first time left would be collected meanwhile.
@@ -62,7 +62,7 @@ describe('a body of measurements', () => {
     for (const topic of ['state', 'events', 'profile', 'configuration', 'time'])
       expect((await world.post(topic, '{}'.padEnd(65_537))).status).toBe(413);
     expect(world.store.stored).toHaveLength(1);
-    await holds(0);
+    await throttle(0);
   });
 
   test('may come in chunks, up to as many bytes', async () => {
@@ -74,7 +74,7 @@ describe('a body of measurements', () => {
     const longer = chunk(measured) + part.repeat(5);
     expect(await world.raw(headOf(null), longer)).toMatch(/^HTTP\/1\.1 413 /);
     expect(world.store.stored).toHaveLength(1);
-    await holds(0);
+    await throttle(0);
   });
 
   test('is reserved for its account as a whole: the account waits, and nobody else', async () => {
@@ -82,7 +82,7 @@ describe('a body of measurements', () => {
     const other = world.store.addDevice(2, 2);
     const first = await world.dial();
     first.write(headOf(size));
-    await holds(size);
+    await throttle(size);
     const second = world.raw(headOf(size), measured.padEnd(size));
     const others = await world.post('measurements', measured.padEnd(size), { as: other });
     expect(others.status).toBe(200);
@@ -90,18 +90,18 @@ describe('a body of measurements', () => {
     first.write(measured.padEnd(size));
     expect(await second).toMatch(/^HTTP\/1\.1 200 /);
     await until(() => world.store.stored.length === 3);
-    await holds(0);
+    await throttle(0);
   });
 
   test('that finds no room in time is told to come later', async () => {
     await start({ tuning: { maxLargeBytes: size, largePatienceMs: 50 } });
     const first = await world.dial();
     first.write(headOf(size));
-    await holds(size);
+    await throttle(size);
     const refused = await world.post('measurements', measured.padEnd(size));
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([503, '5']);
     first.destroy();
-    await holds(0);
+    await throttle(0);
     expect((await world.post('measurements', measured.padEnd(size))).status).toBe(200);
   });
 
@@ -109,13 +109,13 @@ describe('a body of measurements', () => {
     await start({ tuning: { maxLargeBytes: size } });
     const first = await world.dial();
     first.write(headOf(size));
-    await holds(size);
+    await throttle(size);
     const second = await world.dial();
     second.write(headOf(size));
     await world.send('/devices/x/up/state').catch(() => undefined);
     second.destroy();
     first.destroy();
-    await holds(0);
+    await throttle(0);
     expect((await world.post('measurements', measured.padEnd(size))).status).toBe(200);
   });
 });

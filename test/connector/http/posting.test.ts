@@ -133,7 +133,7 @@ describe('while nothing can be stored', () => {
     expect((await failing).status).toBe(503);
     const late = world.post('measurements', measured);
     await until(() => world.store.held.length === 1);
-    clock.nowMs += 10_000;
+    clock.monotonicMs += 10_000;
     const answer = await late;
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '5']);
     expect([world.store.held.length, world.store.withdrawals]).toEqual([0, 1]);
@@ -211,7 +211,7 @@ describe('the rates', () => {
     const refused = await send(99);
     expect([refused.status, refused.headers.get('retry-after')]).toEqual([429, '11']);
     for (let n = 1; n <= 10; n += 1) {
-      clock.nowMs += 1_000;
+      clock.monotonicMs += 1_000;
       await until(() => world.store.stored.length === 2 + n, `message ${2 + n}`);
     }
     const statuses = (await Promise.all(waiting)).map(({ status }) => status);
@@ -221,23 +221,23 @@ describe('the rates', () => {
 
   test('refuse who has waited for ten seconds and would have to wait on', async () => {
     const clock = manualClock();
-    const holds = { waitMs: () => 5_000, waits() {} };
-    world = await startHttpWorld({ ports: { holds }, now: clock.now });
+    const throttle = { waitMs: () => 5_000, waits() {} };
+    world = await startHttpWorld({ ports: { throttle }, now: clock.now });
     const answer = world.post('measurements', measured);
     await until(() => world.connector.snapshot().waiting === 1);
-    clock.nowMs += 10_000;
+    clock.monotonicMs += 10_000;
     expect([(await answer).status, (await answer).headers.get('retry-after')]).toEqual([429, '5']);
     expect(world.store.stored).toEqual([]);
   });
 
   test('an account whose storage is full is told to come in an hour', async () => {
     const waited: string[] = [];
-    const holds = {
+    const throttle = {
       waitMs: () => 1_000,
       isFull: () => true,
       waits: (_device: unknown, topic: string) => void waited.push(topic),
     };
-    world = await startHttpWorld({ ports: { holds } });
+    world = await startHttpWorld({ ports: { throttle } });
     const answer = await world.post('measurements', measured);
     expect([answer.status, answer.headers.get('retry-after')]).toEqual([503, '3600']);
     expect(waited).toEqual([world.pathOf('measurements').slice(1)]);

@@ -7,7 +7,7 @@ import { sId } from '../messages.ts';
 import { registerDevices } from '../register.ts';
 import type { World } from '../world.ts';
 
-/** What is longer without a sign of listening is a gap (`src/listening`). */
+/** What is longer without a sign of listening is a gap (`src/connector-uptime`). */
 const gapSeconds = 15;
 
 /** The process stops for a while, as a machine does that is moved, or a laptop whose lid is closed. */

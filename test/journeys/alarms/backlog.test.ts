@@ -56,9 +56,9 @@ it('the same for an event that moves the device, then eight hours of warm values
 it('an hourly uploader whose newest value is fresh rings at once', async () => {
   const account = await timeline.openAccount();
   const sensor = await account.addDevice([purposeOf([warm(1)])]);
-  const nowMs = timeline.now();
+  const nowTs = timeline.now();
   await sensor.measure(
-    ...range(60).map((n) => ({ val: n < 30 ? 5 : 9, ts: nowMs - (60 - n) * minuteMs })),
+    ...range(60).map((n) => ({ val: n < 30 ? 5 : 9, ts: nowTs - (60 - n) * minuteMs })),
   );
   await account.toldOf('alarm.opened', 1);
   expect(account.told()).toHaveLength(1);
@@ -67,8 +67,8 @@ it('an hourly uploader whose newest value is fresh rings at once', async () => {
 it('one whose newest value is 20 minutes old rings within 45 minutes, and its events say why they did not', async () => {
   const account = await timeline.openAccount();
   const sensor = await account.addDevice([purposeOf([warm(1)])]);
-  const nowMs = timeline.now();
-  await sensor.measure(...range(5).map((n) => ({ val: 9, ts: nowMs - (25 - n) * minuteMs })));
+  const nowTs = timeline.now();
+  await sensor.measure(...range(5).map((n) => ({ val: 9, ts: nowTs - (25 - n) * minuteMs })));
   expect(new Set(await notNotified(sensor))).toEqual(new Set(['too-old']));
   for (const _quarter of range(3)) timeline.advance(15 * minuteMs);
   const [opened] = await account.toldOf('alarm.opened', 1);

@@ -1,0 +1,27 @@
+import type { Module } from './module.ts';
+
+const servers = ['aedes', 'mqtt', 'koa', '@koa/*', 'pg', 'ioredis', 'node-pg-migrate'];
+
+/** The web console: what the service does for it, its build, and the page. */
+export const consoleModules: Module[] = [
+  {
+    files: 'src/console/*.ts',
+    may: ['../contract/', '../http/', '../log/logger.ts', '../errors.ts'],
+    not: ['aedes', 'koa', '@koa/*', 'pg', 'rolldown'],
+    why: 'console/ serves a page that is built elsewhere, and is handed its sessions.',
+  },
+  {
+    files: 'src/console/build/*.ts',
+    from: ['../../'],
+    may: ['../manifest.ts'],
+    not: servers,
+    why: 'console/build/ is a program of its own.',
+  },
+  {
+    files: 'src/console/web/**/*.{ts,tsx}',
+    from: ['../../../../', 'node:*'],
+    may: [],
+    not: servers,
+    why: 'console/web/ runs in a browser: it imports types of others only, by api/types.ts.',
+  },
+];

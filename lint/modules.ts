@@ -1,0 +1,251 @@
+import { consoleModules } from './console-modules.ts';
+import type { Module } from './module.ts';
+
+const servers = ['aedes', 'mqtt', 'koa', '@koa/*'];
+const storage = ['pg', 'ioredis', 'node-pg-migrate'];
+const web = ['koa', '@koa/*', 'koa-*'];
+const handed = 'A feature is handed what it needs of another one by assembly/.';
+
+function featureModule(name: string, may: string): Module {
+  return {
+    files: `src/${name}/*.ts`,
+    may: may.split(' ').map((one) => `../${one}`),
+    not: ['aedes', 'koa', '@koa/*'],
+    why: handed,
+  };
+}
+
+const deviceSide = ['../ports.ts', '../options.ts', '../failure.ts'];
+const wire = [
+  '../../src/contract/',
+  '../../src/lib/',
+  '../../src/log/limited-lines.ts',
+  '../../src/log/logger.ts',
+];
+function transportModule(name: string, not: string[]): Module {
+  return {
+    files: `connector/${name}/*.ts`,
+    may: ['../device/', ...deviceSide, ...wire],
+    not: [...not, ...web, ...storage],
+    why: `${name}/ is handed what it needs (ports.ts): it knows no SQL, and no Koa.`,
+  };
+}
+
+const beneathDb = ['lib/', 'log/logger.ts', 'errors.ts', 'start-error.ts', 'version.ts'];
+
+/**
+ * Which module may import what, beside itself and its libraries. Imports point inwards, and a feature is
+ * handed what it needs of another one by assembly/. `main.ts`, `service.ts`, `assembly/` and `cli/` bring
+ * the modules together and may import everything.
+ */
+export const modules: Module[] = [
+  {
+    files: 'src/lib/*.ts',
+    may: ['../errors.ts'],
+    not: [...servers, 'pg'],
+    why: 'lib/ has no word of ours.',
+  },
+  {
+    files: 'src/log/*.ts',
+    may: [],
+    not: [...servers, ...storage],
+    why: 'log/ knows no other module; all may import its types.',
+  },
+  {
+    files: 'src/contract/*.ts',
+    may: ['../lib/', '../errors.ts'],
+    only: ['zod'],
+    why: 'contract/ is what is said on the wire.',
+  },
+  {
+    files: 'src/engine/*.ts',
+    may: ['../contract/', '../lib/clock-readings.ts', '../errors.ts'],
+    only: ['zod'],
+    why: 'engine/ is pure.',
+  },
+  {
+    files: 'src/bus/*.ts',
+    may: ['../contract/', '../lib/'],
+    not: [...servers, 'pg'],
+    why: 'bus/ carries what is said within the service.',
+  },
+  {
+    files: 'src/db/*.ts',
+    may: beneathDb.map((one) => `../${one}`),
+    not: [...servers, 'ioredis'],
+    why: 'db/ knows no feature.',
+  },
+  {
+    files: 'src/db/*/**/*.ts',
+    from: ['../../'],
+    may: beneathDb.map((one) => `../../${one}`),
+    not: [...servers, 'ioredis'],
+    why: 'db/ knows no feature.',
+  },
+  {
+    files: 'src/clock/*.ts',
+    may: ['../db/', '../lib/'],
+    not: [...servers, 'ioredis'],
+    why: 'clock/ says what time it is, and whether that may be believed.',
+  },
+  {
+    files: 'src/history/*.ts',
+    may: ['../db/', '../lib/'],
+    not: [...servers, 'ioredis'],
+    why: 'history/ keeps and deletes rows.',
+  },
+  {
+    files: 'src/http/*.ts',
+    may: ['../lib/', '../log/logger.ts', '../errors.ts', '../version.ts'],
+    not: ['aedes', 'mqtt', ...storage],
+    why: 'http/ is handed its routes.',
+  },
+  {
+    files: 'src/config/*.ts',
+    may: [
+      '../../config/',
+      '../lib/',
+      '../start-error.ts',
+      '../notifications/settings.ts',
+      '../quotas/settings.ts',
+    ],
+    not: [...servers, ...storage],
+    why: 'config/ imports the settings of features, and no more of them.',
+  },
+  {
+    files: 'src/process/*.ts',
+    may: ['../config/', '../lib/', '../log/logger.ts', '../start-error.ts'],
+    not: [...servers, 'pg'],
+    why: 'process/ is what every process does at its start and its end.',
+  },
+  {
+    files: 'src/secret-check/*.ts',
+    may: ['../config/', '../db/', '../log/logger.ts', '../start-error.ts'],
+    not: [...servers, 'ioredis'],
+    why: handed,
+  },
+  ...consoleModules,
+  featureModule('connector-uptime', 'db/ engine/last-seen.ts lib/'),
+  featureModule('sessions', 'config/keys.ts db/ lib/ quotas/ errors.ts'),
+  featureModule('audit', 'db/ http/ lib/'),
+  featureModule('api-keys', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
+  featureModule('quotas', 'audit/ contract/ db/ http/ lib/ errors.ts'),
+  featureModule('idempotency', 'db/ http/ lib/ quotas/ errors.ts'),
+  featureModule('jobs', 'audit/ db/ http/ lib/ quotas/ errors.ts'),
+  featureModule('accounts', 'audit/ contract/ db/ http/ lib/ quotas/ sessions/ errors.ts'),
+  featureModule('broker-hooks', 'contract/ db/ http/ lib/ errors.ts'),
+  featureModule(
+    'devices',
+    'audit/ bus/ contract/ db/ engine/ exports/list-devices.ts http/ lib/ quotas/ errors.ts',
+  ),
+  featureModule('purposes', 'contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
+  featureModule('profiles', 'bus/ contract/ db/ engine/ http/ lib/ quotas/ errors.ts'),
+  featureModule('exports', 'db/ http/ lib/ errors.ts'),
+  featureModule(
+    'streams',
+    'bus/ contract/ db/ exports/list-devices.ts http/ lib/ quotas/ errors.ts',
+  ),
+  featureModule(
+    'events',
+    'bus/ contract/ db/ exports/ history/ http/ lib/ quotas/ streams/ errors.ts',
+  ),
+  featureModule('live', 'bus/ contract/ db/ http/ lib/ quotas/ streams/ errors.ts'),
+  featureModule('presence', 'bus/ contract/ lib/ streams/ errors.ts'),
+  featureModule(
+    'measurements',
+    'contract/ db/ engine/ exports/ history/ http/ lib/ quotas/ errors.ts',
+  ),
+  featureModule('imports', 'contract/ db/ http/ lib/ quotas/ errors.ts'),
+  featureModule('alarms', 'audit/ bus/ contract/ db/ exports/list-devices.ts http/ lib/ errors.ts'),
+  {
+    files: 'src/alarms/rules.ts',
+    may: ['../contract/', '../lib/clock-readings.ts'],
+    only: ['zod'],
+    beside: [],
+    why: 'rules.ts is pure.',
+  },
+  featureModule('contacts', 'audit/ contract/ db/ http/ lib/ quotas/ errors.ts'),
+  featureModule(
+    'notifications',
+    'contract/ db/ http/ lib/ log/logger.ts log/limited-lines.ts errors.ts',
+  ),
+  {
+    files: 'src/notifications/channels/*.ts',
+    from: ['../../'],
+    may: ['../../errors.ts', '../../lib/'],
+    not: ['aedes', 'koa', '@koa/*', 'pg'],
+    why: 'A channel knows one way to reach people.',
+  },
+  {
+    files: 'src/notifications/{text,words}.ts',
+    may: ['../contract/', '../lib/'],
+    only: ['lru-cache', 'zod'],
+    beside: ['./words.ts'],
+    why: 'What messages say is pure.',
+  },
+  {
+    files: 'src/ingest/*.ts',
+    may: [
+      '../bus/',
+      '../contract/',
+      '../db/',
+      '../engine/',
+      '../lib/',
+      '../errors.ts',
+      '../log/logger.ts',
+    ],
+    not: servers,
+    why: handed,
+  },
+  {
+    files: 'src/ingest/rules/*.ts',
+    may: ['../../contract/', '../../engine/', '../../lib/clock-readings.ts'],
+    only: ['zod'],
+    why: 'rules/ is pure.',
+  },
+  {
+    files: 'src/ingest/{batcher,fair-queue,queues}.ts',
+    from: ['../', './'],
+    may: [
+      './batcher.ts',
+      './fair-queue.ts',
+      './queues.ts',
+      './rules/',
+      '../contract/',
+      '../lib/',
+      '../db/database.ts',
+      '../errors.ts',
+    ],
+    not: [...servers, ...storage],
+    why: 'What waits knows no table.',
+  },
+  {
+    files: 'src/metrics/*.ts',
+    may: [
+      '../../connector/',
+      '../broker-hooks/',
+      '../http/',
+      '../ingest/',
+      '../notifications/',
+      '../version.ts',
+    ],
+    not: [...servers, ...storage],
+    why: 'metrics/ imports the types of what it observes.',
+  },
+  {
+    files: 'connector/*.ts',
+    from: ['./bridge/', './device/', './http/', './mqtt/', '../'],
+    may: ['../src/contract/', '../src/lib/', '../src/bus/bus.ts', '../src/log/logger.ts'],
+    not: ['aedes', 'mqtt', ...web, ...storage],
+    why: 'connector/ is handed what it needs (ports.ts).',
+  },
+  {
+    files: 'connector/device/*.ts',
+    may: [...deviceSide, ...wire],
+    not: ['aedes', 'mqtt', ...web, ...storage],
+    why: 'device/ serves every transport.',
+  },
+  transportModule('mqtt', ['mqtt']),
+  transportModule('http', ['aedes', 'mqtt']),
+  transportModule('bridge', ['aedes']),
+];

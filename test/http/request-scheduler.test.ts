@@ -1,0 +1,124 @@
+import { once } from 'node:events';
+import { createServer, type IncomingMessage } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import {
+  createRequestScheduler,
+  OneByOne,
+  type RequestScheduler,
+} from '../../src/http/arrivals.ts';
+import { refuseAtOnce } from '../../src/http/server.ts';
+
+beforeEach(() => void vi.useFakeTimers({ toFake: ['setImmediate', 'setTimeout'] }));
+afterEach(() => void vi.useRealTimers());
+
+type Asked = { from?: string; headers?: IncomingMessage['headers']; url?: string };
+type Given = IncomingMessage & Required<Asked>;
+
+const largeBytes = 1_048_576;
+const create = () =>
+  createRequestScheduler({
+    addressOf: (request) => (request as Given).from,
+    isVital: (path) => path === '/livez',
+    perTurn: 4,
+    largeBytes,
+  });
+
+let begun: string[] = [];
+beforeEach(() => void (begun = []));
+
+function ask(turns: RequestScheduler, name: string, asked: Asked = {}): boolean {
+  const { from = 'a', headers = {}, url = '/' } = asked;
+  return turns.start({ from, headers, url } as Given, () => begun.push(name));
+}
+
+const taken = () => begun.splice(0);
+const yieldToEventLoop = () => vi.advanceTimersToNextTimer();
+
+test('a few begin in a turn of the loop, and the others in the turns after it', () => {
+  const turns = create();
+  for (let n = 0; n < 10; n += 1) expect(ask(turns, String(n))).toBe(true);
+  expect(taken()).toEqual(['0', '1', '2', '3']);
+  expect(turns.countWaiting()).toBe(6);
+  yieldToEventLoop();
+  expect(taken()).toEqual(['4', '5', '6', '7']);
+  // Who comes meanwhile waits behind those of its address that came before.
+  ask(turns, 'later');
+  yieldToEventLoop();
+  expect(taken()).toEqual(['8', '9', 'later']);
+  yieldToEventLoop();
+  expect(turns.countWaiting()).toBe(0);
+  ask(turns, 'at once');
+  expect(taken()).toEqual(['at once']);
+});
+
+test('addresses take turns, who asks at one does, and what orchestrators ask goes its own way', () => {
+  const turns = create();
+  for (let n = 0; n < 20; n += 1) ask(turns, `a${n}`, { headers: { authorization: 'Bearer a' } });
+  taken();
+  ask(turns, 'cookie', { headers: { cookie: 'session' } });
+  ask(turns, 'other', { from: 'b' });
+  ask(turns, 'probe', { url: '/livez?now' });
+  ask(turns, 'login', { url: '/v2/accounts/login' });
+  yieldToEventLoop();
+  expect(taken()).toEqual(['a4', 'other', 'probe', 'cookie']);
+  yieldToEventLoop();
+  expect(taken()[0]).toBe('login');
+});
+
+test('a crowd is answered at a pace that leaves time to others', () => {
+  const turns = create();
+  for (let n = 0; n < 600; n += 1) ask(turns, String(n));
+  yieldToEventLoop();
+  expect(taken()).toHaveLength(8);
+  // Nothing more begins before time has passed, however often the loop turns.
+  vi.advanceTimersByTime(1);
+  expect(taken()).toEqual([]);
+  vi.advanceTimersByTime(3);
+  expect(taken()).toHaveLength(4);
+  while (turns.countWaiting() > 500) yieldToEventLoop();
+  taken();
+  // Few are left: turns of the loop are all they need.
+  vi.advanceTimersByTime(3);
+  expect(taken().length).toBeGreaterThanOrEqual(8);
+});
+
+test('bodies that arrive while their requests wait have a bound, and an address has a quarter of it', () => {
+  const turns = create();
+  for (let n = 0; n < 4; n += 1) ask(turns, 'first');
+  const open = { headers: { 'transfer-encoding': 'chunked' } };
+  const large = { headers: { 'content-length': '10000000' } };
+  expect(ask(turns, 'open', open)).toBe(true);
+  expect(ask(turns, 'large', large)).toBe(true);
+  expect(ask(turns, 'beyond', open)).toBe(false);
+  expect(ask(turns, 'of another address', { ...open, from: 'b' })).toBe(true);
+  expect(ask(turns, 'small', { headers: { 'content-length': '16384' } })).toBe(true);
+  yieldToEventLoop();
+  expect(taken()).not.toContain('beyond');
+  // What has begun gave its place back.
+  for (let n = 0; n < 4; n += 1) ask(turns, 'again');
+  expect(ask(turns, 'later', open)).toBe(true);
+});
+
+test('a request that cannot even wait is answered 503, and its connection ends', async () => {
+  vi.useRealTimers();
+  const requests = new OneByOne({
+    handle: () => expect.unreachable(),
+    start: () => false,
+    refuse: (response) => refuseAtOnce(response, 1_700_000_000_000),
+    onIdle() {},
+  });
+  const server = createServer((request, response) => requests.add(request, response));
+  await once(server.listen(0, '127.0.0.1'), 'listening');
+  const { port } = server.address() as AddressInfo;
+  const answer = await fetch(`http://127.0.0.1:${port}/`, { method: 'POST', body: 'x' });
+  expect(answer.status).toBe(503);
+  expect(answer.headers.get('retry-after')).toBe('2');
+  expect(answer.headers.get('connection')).toBe('close');
+  expect(await answer.json()).toMatchObject({
+    type: 'urn:sensorium:error:unavailable',
+    status: 503,
+    timestamp: 1_700_000_000_000,
+  });
+  await once(server.close(), 'close');
+});

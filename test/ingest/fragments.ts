@@ -1,0 +1,41 @@
+import type { DeviceIdentity, Uplink } from '../../src/contract/uplink.ts';
+import { Message, newFragment, type Fragment, uplinkOfTick } from '../../src/ingest/rules/model.ts';
+import type { DeviceBatch } from '../../src/ingest/queues.ts';
+
+export const device = (deviceId: number, accountId = 1): DeviceIdentity => ({
+  deviceId,
+  uuid: `00000000-0000-4000-8000-${String(deviceId).padStart(12, '0')}`,
+  accountId,
+});
+
+/** A message of `count` measurements that nobody waits for; withdrawn where its failure is to be noted. */
+export function measurementsFragment(id: string, count: number, failures?: string[]): Fragment {
+  const items = Array.from({ length: count }, (_, index) => ({
+    index,
+    value: { sId: '0x01', val: index, ts: index },
+  }));
+  const content = { kind: 'measurements' as const, items };
+  const uplink: Uplink = { topic: '', excerpt: '', arrivedTs: 0, content, rejections: [] };
+  const delivery = {
+    isWithdrawn: failures !== undefined,
+    stored() {},
+    failed: () => failures?.push(id),
+  };
+  const message = new Message(uplink, delivery, () => id);
+  message.id = id;
+  return newFragment(message, content, []);
+}
+
+/** Time that comes to a device, and whose end nobody waits for. */
+export function tickFragment(id: string): Fragment {
+  const message = new Message(
+    uplinkOfTick(0),
+    { isWithdrawn: false, stored() {}, failed() {} },
+    () => id,
+  );
+  message.id = id;
+  return newFragment(message, { kind: 'tick' }, []);
+}
+
+export const fragmentIds = (batch: DeviceBatch[]) =>
+  batch.flatMap(({ fragments }) => fragments.map(({ message }) => message.id));

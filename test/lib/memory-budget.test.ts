@@ -1,0 +1,106 @@
+import { expect, test } from 'vitest';
+import { MemoryBudget, type Reservation } from '../../src/lib/memory-budget.ts';
+
+const bounds = { maxBytes: 100, share: 1 / 2, maxWaiting: 6, maxWaitingOfKey: 4 };
+
+/** Which of these have room. */
+const areIn = (...places: (Reservation | null | undefined)[]) =>
+  places.map((place) => place?.isIn ?? null);
+
+test('places have room up to the bound, and the next one waits until one leaves', async () => {
+  const budget = new MemoryBudget(bounds);
+  const places = ['a', 'b', 'c'].map((key) => budget.enter(key, 40)) as [
+    Reservation,
+    Reservation,
+    Reservation,
+  ];
+  expect(areIn(...places)).toEqual([true, true, false]);
+  places[0].leave();
+  await places[2].entered;
+  expect(areIn(...places)).toEqual([true, true, true]);
+  expect(budget.bytes).toBe(80);
+  for (const place of places) place.leave();
+  for (const place of places) place.leave();
+  expect([budget.bytes, budget.waiting]).toEqual([0, 0]);
+});
+
+test('a key has its share, and waits for its own beyond it', () => {
+  const budget = new MemoryBudget(bounds);
+  const [first, second] = [budget.enter('a', 40), budget.enter('a', 20)];
+  const other = budget.enter('b', 20);
+  expect(areIn(first, second, other)).toEqual([true, false, true]);
+  first?.leave();
+  expect(areIn(second)).toEqual([true]);
+});
+
+test('keys take turns, and none is passed by smaller ones', () => {
+  const budget = new MemoryBudget(bounds);
+  const full = [budget.enter('x', 50), budget.enter('y', 50)];
+  const a = [budget.enter('a', 50), budget.enter('a', 50)];
+  const b = budget.enter('b', 50);
+  const small = budget.enter('c', 1);
+  expect(areIn(...a, b, small)).toEqual([false, false, false, false]);
+  full[0]?.leave();
+  expect(areIn(...a, b, small)).toEqual([true, false, false, false]);
+  full[1]?.leave();
+  expect(areIn(...a, b, small)).toEqual([true, false, true, false]);
+  a[0]?.leave();
+  expect(areIn(a[1], small)).toEqual([false, true]);
+});
+
+test('what is larger than a share, or than all the room, is let in alone', () => {
+  const budget = new MemoryBudget(bounds);
+  const large = budget.enter('a', 1_000);
+  const next = budget.enter('b', 1);
+  expect(areIn(large, next)).toEqual([true, false]);
+  large?.leave();
+  expect(areIn(next)).toEqual([true]);
+  const again = budget.enter('a', 1_000);
+  expect(areIn(again)).toEqual([false]);
+  next?.leave();
+  expect(areIn(again)).toEqual([true]);
+});
+
+test('what turns out smaller makes room for others, what turns out larger takes it', () => {
+  const budget = new MemoryBudget(bounds);
+  const first = budget.enter('a', 50);
+  const waiting = budget.enter('a', 40);
+  expect(areIn(waiting)).toEqual([false]);
+  first?.resize(10);
+  expect(areIn(waiting)).toEqual([true]);
+  first?.resize(90);
+  expect(budget.bytes).toBe(130);
+  const other = budget.enter('b', 1);
+  expect(areIn(other)).toEqual([false]);
+  first?.leave();
+  first?.resize(5);
+  expect(areIn(other)).toEqual([true]);
+  expect(budget.bytes).toBe(41);
+});
+
+test('few may wait, of all keys and of one; who gives up makes way', () => {
+  const budget = new MemoryBudget(bounds);
+  const full = budget.enter('x', 100);
+  const own = Array.from({ length: 5 }, () => budget.enter('a', 10));
+  expect(areIn(...own)).toEqual([false, false, false, false, null]);
+  const others = ['b', 'c', 'd'].map((key) => budget.enter(key, 10));
+  expect(areIn(...others)).toEqual([false, false, null]);
+  own[0]?.leave();
+  const late = budget.enter('d', 10);
+  expect(areIn(late)).toEqual([false]);
+  full?.leave();
+  expect(areIn(...own.slice(1, 4), others[0], others[1], late)).not.toContain(false);
+  expect(budget.waiting).toBe(0);
+});
+
+test('a place that takes nothing is one all the same: what comes after it is not forgotten when it leaves', () => {
+  const budget = new MemoryBudget(bounds);
+  const first = budget.enter('a', 20);
+  first?.resize(0);
+  const second = budget.enter('a', 40);
+  first?.leave();
+  const third = budget.enter('a', 40);
+  expect(areIn(second, third)).toEqual([true, false]);
+  second?.leave();
+  expect(areIn(third)).toEqual([true]);
+});

@@ -1,0 +1,24 @@
+import { globSync } from 'node:fs';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { listProgramTests } from './starts-programs.ts';
+
+const root = join(import.meta.dirname, '../..');
+const listed = listProgramTests(root);
+
+test.each([
+  ['the service as a program', 'test/process/start.test.ts'],
+  ['a database server, by way of another file', 'test/faults/faults.test.ts'],
+  ['a browser', 'test/console/walk.test.ts'],
+])('a test that starts %s is one that `npm test` leaves out', (_, file) => {
+  expect(listed).toContain(file);
+});
+
+test.each(['connector', 'engine', 'ingest', 'measurements'])(
+  'what is promised to devices is tested in test/%s by files that start nothing',
+  (folder) => {
+    const files = globSync(`test/${folder}/*.test.ts`, { cwd: root });
+    const without = files.filter((file) => !listed.includes(file));
+    expect(without.length).toBeGreaterThan(files.length / 2);
+  },
+);
