@@ -203,7 +203,8 @@ export function createRegistry(options: RegistryOptions) {
 type LimitNotice = 'too-many-connects' | 'too-many-connections';
 
 const messages: Record<LimitNotice, string> = {
-  'too-many-connects': 'The device reconnects too often: further connections are refused for a moment.',
+  'too-many-connects':
+    'The device reconnects too often: further connections are refused for a moment.',
   'too-many-connections':
     "The account's quota connections is used up: this connection was refused. Reported once a minute.",
 };

@@ -384,7 +384,8 @@ export class AccountEvents {
     } catch (cause) {
       this.#options.onEnd();
       for (const { reject } of this.#joining) reject(cause);
-      const error = cause instanceof Error ? cause : new Error('A stream was interrupted.', { cause });
+      const error =
+        cause instanceof Error ? cause : new Error('A stream was interrupted.', { cause });
       for (const subscriber of this.#all()) subscriber.end(error);
     }
   }

@@ -102,7 +102,10 @@ function withoutWithdrawn(deviceBatches: DeviceBatch[]): DeviceBatch[] {
 /** What follows of devices of which something was given up fails too, so that all comes again in order. */
 function withoutGivenUp(deviceBatches: DeviceBatch[], { givenUp, deps }: Storing): DeviceBatch[] {
   if (givenUp.size === 0) return deviceBatches;
-  const error = new DomainError('unavailable', 'An earlier message of this device could not be stored.');
+  const error = new DomainError(
+    'unavailable',
+    'An earlier message of this device could not be stored.',
+  );
   const gone = deviceBatches.filter(({ queue }) => givenUp.has(queue));
   failAll(gone, error);
   deps.queues.failBehind(gone, error);

@@ -263,7 +263,8 @@ export class AccountValues {
     try {
       await this.#serveAll();
     } catch (cause) {
-      const error = cause instanceof Error ? cause : new Error('A stream was interrupted.', { cause });
+      const error =
+        cause instanceof Error ? cause : new Error('A stream was interrupted.', { cause });
       for (const { subscribers } of this.#groups.values())
         for (const subscriber of subscribers) subscriber.end(error);
     } finally {
