@@ -16,7 +16,7 @@ export const alone = [
  * the processor's time each. They leave nothing running and change nothing global.
  */
 export const together = [
-  'test/{alarms,api-keys,contacts,exports,idempotency,imports,jobs,journeys,listening}/**/*.test.ts',
+  'test/{alarms,api-keys,connector-uptime,contacts,exports,idempotency,imports,jobs,journeys}/**/*.test.ts',
   'test/{accounts,bus,config,connector,contract,contracts,devices,docs,engine,events}/**/*.test.ts',
   'test/{bench,broker-hooks,faults,history,http,ingest,lib,measurements,metrics}/**/*.test.ts',
   'test/{live,notifications,profiles,purposes,quotas,secret-check,sessions,streams}/**/*.test.ts',
