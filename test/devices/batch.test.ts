@@ -102,12 +102,24 @@ describe('what is wrong', () => {
   });
 
   const refused: [string, string, string][] = [
-    ['no list', '{"device":{}}', 'is not { \\"devices\\"'],
+    ['no list', '{"device":{}}', 'is not JSON of the form { \\"devices\\"'],
     ['no JSON', '{"devices":[{]}', '/devices/0'],
     ['an end that is missing', '{"devices":[{"device":{},"module":[]}', '/devices/0'],
-    ['an end of the body that is missing', '{"devices":[{"device":{},"module":[]}]', 'is not {'],
-    ['a member beside it', '{"devices":[{"device":{},"module":[]}],"x":1}', 'is not {'],
-    ['what comes after it', '{"devices":[{"device":{},"module":[]}]}{}', 'is not {'],
+    [
+      'an end of the body that is missing',
+      '{"devices":[{"device":{},"module":[]}]',
+      'is not JSON of the form {',
+    ],
+    [
+      'a member beside it',
+      '{"devices":[{"device":{},"module":[]}],"x":1}',
+      'is not JSON of the form {',
+    ],
+    [
+      'what comes after it',
+      '{"devices":[{"device":{},"module":[]}]}{}',
+      'is not JSON of the form {',
+    ],
     ['no device', '{"devices":[]}', '/devices'],
     ['a comma too many', '{"devices":[{"device":{},"module":[]},]}', '/devices/1'],
     ['a NUL', '{"devices":[{"device":{"name":"\\u0000"},"module":[]}]}', '/devices/0/device/name'],
