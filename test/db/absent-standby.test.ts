@@ -145,10 +145,11 @@ it('a pool that is closed while commits wait leaves no session behind', async ()
 it('a probe names it, and stays in the one session in which it waits', async () => {
   const own = { maxConnections: 1, applicationName: 'probe' };
   const open = () => openTestDatabase(cluster.url(), own);
-  const probe = createWriteProbe({ open, look: db, patienceMs: 50 });
+  const probe = createWriteProbe({ open, look: db, patienceMs: 500 });
   const away = { reason: 'standby-away' };
   for (let time = 0; time < 3; time += 1) await expect.poll(probe.probe).toEqual(away);
-  expect(await countSessions('probe')).toBe(1);
+  // A busy machine may have let it begin anew, in a session that replaces the one before.
+  await expect.poll(() => countSessions('probe')).toBe(1);
   await standby.letGo();
   await expect.poll(probe.probe).toBeNull();
   probe.close();
