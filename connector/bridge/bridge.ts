@@ -125,7 +125,7 @@ export function startBridge(
   };
 }
 
-export type BridgeDownlinksDeps = {
+type BridgeDownlinksDeps = {
   ports: BridgePorts;
   log: Log;
   publish: (topic: string, payload: Buffer) => Promise<void>;
@@ -230,7 +230,7 @@ export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlin
   };
 }
 
-export type ArrivalsDeps = {
+type ArrivalsDeps = {
   ports: Pick<BridgePorts, 'identify' | 'ingest' | 'presence' | 'clock' | 'throttle'>;
   rejectionsPerMessage: number;
   observe: Pick<Observer, 'message'>;
@@ -341,7 +341,7 @@ export function createArrivals(deps: ArrivalsDeps) {
 }
 
 /** A message that waits for its commit: given up only by a service that stops. */
-export class Carried implements Delivery {
+class Carried implements Delivery {
   readonly stored: () => void;
   readonly #stopping: AbortSignal;
   readonly #onFailed: (error: unknown) => void;

@@ -18,7 +18,7 @@ import {
 } from './status.ts';
 import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
-export type BrokerClientOptions = {
+type BrokerClientOptions = {
   broker: BrokerAddress;
   maxPacketBytes: number;
   /** Messages that the broker may send ahead of their acknowledgements, MQTT 5 section 3.1.2.11.3. */
@@ -206,7 +206,7 @@ export function filterOf({ shareName }: Pick<BrokerAddress, 'shareName'>): strin
   return shareName === null ? all : `$share/${shareName}/${all}`;
 }
 
-export type WatchdogOptions = {
+type WatchdogOptions = {
   /** The socket is not read at the moment: silence says nothing about the broker. */
   isHeldUp: () => boolean;
   /** Nothing was heard for a while: time to ask. */
@@ -224,7 +224,7 @@ const silentTicks = 12;
  * Watches whether the broker is heard. Counts ticks rather than time: a process that got no
  * processor finds its timer due once, and what the broker sent meanwhile still unread.
  */
-export function startWatchdog({ isHeldUp, onQuiet, onSilent }: WatchdogOptions) {
+function startWatchdog({ isHeldUp, onQuiet, onSilent }: WatchdogOptions) {
   let ticks = 0;
   const timer = setInterval(() => {
     if (isHeldUp()) return;
@@ -321,7 +321,7 @@ export type UnacknowledgedPacket = {
   stream: Duplex;
 };
 
-export type UnackedLimits = { maxMessages: number; maxBytes: number };
+type UnackedLimits = { maxMessages: number; maxBytes: number };
 
 /**
  * Messages that wait for their commit. Acknowledgements leave in the order in which the messages

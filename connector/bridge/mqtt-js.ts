@@ -30,7 +30,7 @@ export function stopReconnecting(client: MqttClient): void {
 }
 
 /** The reason code of the broker's answer; 0 for plain success. */
-export type PublishAnswered = (error: Error | null, reasonCode: number) => void;
+type PublishAnswered = (error: Error | null, reasonCode: number) => void;
 
 /**
  * Publishes at QoS 1 and tells how the broker answered. For what it counts as success the client hands back

@@ -13,7 +13,7 @@ import {
   withoutCredentials,
 } from './status.ts';
 
-export type StandByDeps = {
+type StandByDeps = {
   broker: Pick<BrokerAddress, 'url' | 'ca'>;
   startLease: StartLease;
   startBridge: (turn: LeaseTerm) => Bridge;
@@ -117,7 +117,7 @@ const patienceMs = 2_000;
  * Whether a broker answers, even with a refusal. Without user name and password: a broker that takes the
  * user name for the client identifier would close the connection of the bridge that has it.
  */
-export function isBrokerThere({ url, ca }: Pick<BrokerAddress, 'url' | 'ca'>): Promise<boolean> {
+function isBrokerThere({ url, ca }: Pick<BrokerAddress, 'url' | 'ca'>): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();
   const address = new URL(url);
   address.username = '';

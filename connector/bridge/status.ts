@@ -42,7 +42,7 @@ export type BridgeStatus = {
   end(): void;
 };
 
-export type BridgeStatusOptions = {
+type BridgeStatusOptions = {
   name: BridgeName;
   /** Whether one bridge at a time is connected. */
   hasLease: boolean;
@@ -155,7 +155,7 @@ export function createBridgeStatus(options: BridgeStatusOptions): BridgeStatus {
 }
 
 /** The bridge as its log lines name it. */
-export type BridgeName = {
+type BridgeName = {
   connectorName: string;
   url: string;
   username?: string | undefined;
@@ -169,7 +169,7 @@ export function withoutCredentials(url: string): string {
 }
 
 /** One line: what is wrong between this connector and its broker, and what to do about it. */
-export function advise(name: BridgeName, finding: Finding): string {
+function advise(name: BridgeName, finding: Finding): string {
   const { connectorName } = name;
   const at = withoutCredentials(name.url);
   const user = name.username === undefined ? '' : ` ("${name.username}")`;
@@ -317,7 +317,7 @@ export type BrokerAddress = {
 };
 
 /** Why a bridge is not connected, as far as the broker or the way there says it. */
-export type BrokerError =
+type BrokerError =
   | 'refused-credentials'
   | 'refused-client-id'
   | 'protocol-version'

@@ -121,7 +121,7 @@ function toSchema(schema: z.ZodType, direction: 'up' | 'down'): object {
   return rest;
 }
 
-export type ContractMessage = { schema: z.ZodType; summary: string; example: unknown };
+type ContractMessage = { schema: z.ZodType; summary: string; example: unknown };
 
 /** One of them, or up to a thousand in an array: what is wrong in it is left out, the rest is taken. */
 const oneOrMany = (schema: z.ZodType) => z.union([schema, z.array(schema).max(maxItems)]);
@@ -130,7 +130,7 @@ const ts = 1_767_225_600_000;
 const pId = '6f1c1d5e-58a3-4a55-9a80-0a2a5d0a9c11';
 
 /** What devices publish, by its topic below `up/`. */
-export const published: Record<UpTopic, ContractMessage> = {
+const published: Record<UpTopic, ContractMessage> = {
   measurements: {
     schema: oneOrMany(SentMeasurement),
     summary: 'Measurements. The service stores them, then evaluates them if it runs the profile.',
@@ -176,7 +176,7 @@ export const published: Record<UpTopic, ContractMessage> = {
 };
 
 /** What devices are sent, by its topic below `down/`. */
-export const sent: Record<DownTopic, ContractMessage> = {
+const sent: Record<DownTopic, ContractMessage> = {
   profile: {
     schema: ProfileDownlink,
     summary:
@@ -230,7 +230,7 @@ export const sent: Record<DownTopic, ContractMessage> = {
 };
 
 /** What firmware authors have to know beside the messages themselves. */
-export const describeContract = `
+const describeContract = `
 Devices connect with MQTT 3.1.1 (or 3.1) or MQTT 5. The user name is the device's deviceAuthUuid, the password
 its deviceAuthToken. docs/mqtt5.md describes what MQTT 5 adds: acknowledgements with reason codes, and limits.
 

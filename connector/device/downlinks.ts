@@ -6,7 +6,7 @@ import { type ConnectorPorts, isUnavailableError, type Log } from '../ports.ts';
 const remembered = 20;
 
 /** Which kept texts a channel has had already: what is read from the database may have been pushed before. */
-export class GivenDisplays {
+class GivenDisplays {
   /** Most devices have no display. */
   #ids: number[] | null = null;
 
@@ -172,13 +172,13 @@ export type DownlinkDeps = {
 };
 
 /** `release`: called when it has left the queue, however. */
-export type Waiting = Encoded & { message: Downlink; release: () => void };
+type Waiting = Encoded & { message: Downlink; release: () => void };
 
 /** Of these only the newest counts: an older one that still waits is overtaken. */
 const newestOnly: DownTopic[] = ['profile', 'configuration', 'state', 'token'];
 
 /** Sends a device what waits for it over one channel, one message after the other. */
-export class DownlinkSender {
+class DownlinkSender {
   isOver = false;
   readonly #channel: DownlinkChannel;
   readonly #deps: DownlinkDeps;
@@ -240,7 +240,7 @@ export class DownlinkSender {
 }
 
 /** What a message takes beside its bytes. */
-export const overheadBytes = 512;
+const overheadBytes = 512;
 
 /** Before it is read nobody knows how much there is for a device: mostly little, at most about this part. */
 const loadsAtOnce = 32;
@@ -264,18 +264,14 @@ export async function enterToLoad(
 }
 
 /** Null where there is no room at once. */
-export function enterNow(
-  budget: MemoryBudget,
-  device: DeviceIdentity,
-  bytes: number,
-): Reservation | null {
+function enterNow(budget: MemoryBudget, device: DeviceIdentity, bytes: number): Reservation | null {
   const place = budget.enter(keyOf(device), bytes);
   if (place?.isIn) return place;
   place?.leave();
   return null;
 }
 
-export function encode({ payload }: Downlink): Buffer {
+function encode({ payload }: Downlink): Buffer {
   return Buffer.from(JSON.stringify(payload));
 }
 

@@ -11,7 +11,7 @@ export type RateObserver = {
   beyond(amount: number): void;
 };
 
-export type RateStoreOptions = {
+type RateStoreOptions = {
   ports: Pick<ConnectorPorts, 'othersWait' | 'measurementsPerSecond' | 'mayCatchUp'>;
   limits: { messagesPerSecond: number; messagesBurst: number; measurementsPerSecond: number };
   now: MonotonicClock;
@@ -171,7 +171,7 @@ export function createRateStore(options: RateStoreOptions): RateStore {
 }
 
 /** What an account's devices bring together, over all transports. */
-export type AccountRates = {
+type AccountRates = {
   readonly id: number;
   rate: Rate;
   readonly measurements: Bucket;
@@ -192,7 +192,7 @@ export type DeviceRates = {
   users: number;
 };
 
-export type RememberedRates = {
+type RememberedRates = {
   /** To be left again by whoever entered it. */
   enter(identity: DeviceIdentity): DeviceRates;
   leave(rates: DeviceRates): void;
@@ -200,7 +200,7 @@ export type RememberedRates = {
   count(): number;
 };
 
-export type RememberedRatesDeps = {
+type RememberedRatesDeps = {
   newAccount: (accountId: number) => AccountRates;
   newDevice: (deviceId: number, account: AccountRates) => DeviceRates;
   /** Whether a device that is new would be no different. */
@@ -211,7 +211,7 @@ export type RememberedRatesDeps = {
 const forgetAt = 1_000;
 
 /** What is known of devices, as long as a transport remembers them or they differ from a new one. */
-export function createRememberedRates(deps: RememberedRatesDeps): RememberedRates {
+function createRememberedRates(deps: RememberedRatesDeps): RememberedRates {
   const devices = new Map<number, DeviceRates>();
   const accounts = new Map<number, AccountRates>();
   /** Those that no transport remembers. */

@@ -73,7 +73,7 @@ export function createRefusedLoginLog(
 const maxTopicLength = 200;
 
 /** Writes that a device published where it may not, and was closed. */
-export type LogForeignTopic = (device: string, topic: string) => void;
+type LogForeignTopic = (device: string, topic: string) => void;
 
 export function createForeignTopicLog(log: Log, now: MonotonicClock): LogForeignTopic {
   const write = limitedLine(log, now, {

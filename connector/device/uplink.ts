@@ -94,7 +94,7 @@ export function isRecognisedAgain(content: UplinkContent): boolean {
 }
 
 /** `items`: as how many measurements it counts: so many as were sent, or events, good and bad; 1 for anything else. */
-export type Parsed = Uplink & { readonly items: number };
+type Parsed = Uplink & { readonly items: number };
 
 /**
  * What a device published, item by item: what is right goes on, what is wrong is a rejection with
@@ -187,12 +187,12 @@ function parseContent(
 export type PayloadFormat = 'json' | 'ndjson';
 
 /** Beyond so many bytes a payload is large: it may have fewer parts, and counts as more measurements. */
-export const largeBytes = 65_536;
+const largeBytes = 65_536;
 /** A thousand positions with their times have 7,000. */
 const maxLargeParts = 12_000;
 
 /** The text of a payload. Null, and a rejection, where it is none or has too many parts to be parsed. */
-export function readText(payload: Buffer, rejections: Rejection[]): string | null {
+function readText(payload: Buffer, rejections: Rejection[]): string | null {
   const text = decodeUtf8(payload);
   if (text === null) {
     rejections.push({ reason: 'invalid-json', message: 'The payload is not UTF-8.' });
@@ -208,7 +208,7 @@ export function readText(payload: Buffer, rejections: Rejection[]): string | nul
 }
 
 /** Undefined, and a rejection, where it is no JSON. */
-export function parseJson(text: string, rejections: Rejection[]): unknown {
+function parseJson(text: string, rejections: Rejection[]): unknown {
   try {
     return JSON.parse(text);
   } catch (error) {
@@ -235,7 +235,7 @@ function whyNoJson(text: string, error: unknown, isLine = false): string {
  * The items of lines; what is no JSON is a rejection, and undefined in its place. Undefined where there are too
  * many, or where none can be read. A line that is empty counts, and is no item.
  */
-export function parseLines(text: string, rejections: Rejection[], maxRejections: number): unknown {
+function parseLines(text: string, rejections: Rejection[], maxRejections: number): unknown {
   const lines = text.split('\n', maxItems + 2);
   if (lines.length > maxItems + 1) return tooManyItems(countLines(text), rejections);
   if (lines.at(-1)?.trim() === '') lines.pop();
@@ -278,7 +278,7 @@ function tooManyItems(count: number, rejections: Rejection[]): undefined {
 const nested = new Set<z.ZodType>([EventReport, Configuration]);
 
 /** One item, or an array of them: those that are right. The first `maxRejections` others are rejected one by one. */
-export function parseItems<T>(
+function parseItems<T>(
   schema: z.ZodType<T>,
   sent: unknown,
   rejections: Rejection[],
@@ -313,7 +313,7 @@ function parseQuietly<T>(schema: z.ZodType<T>, sent: unknown): T | undefined {
 }
 
 /** Undefined, and one rejection that names the first problem, where the schema does not fit. */
-export function parseOne<T>(
+function parseOne<T>(
   schema: z.ZodType<T>,
   sent: unknown,
   at: string,
@@ -340,7 +340,7 @@ function findFaults(schema: z.ZodType, sent: unknown): PartProblem[] | null {
 }
 
 /** Asked where a device sent a member that nobody knows: whether it is to be told now. */
-export type MayTell = () => boolean;
+type MayTell = () => boolean;
 
 const hourMs = 3_600_000;
 /** Devices that are told are remembered: beyond so many, one may be told again within the hour. */
@@ -370,7 +370,7 @@ const schemas: Record<UpTopic, z.ZodType> = {
  * What a device is told of members that have no effect: the first one, with the known name that was meant.
  * Looked for in every message, so the usual case, that there is none, makes nothing and asks nobody.
  */
-export function findUnknown(kind: UpTopic, sent: unknown, mayTell: MayTell): Rejection | null {
+function findUnknown(kind: UpTopic, sent: unknown, mayTell: MayTell): Rejection | null {
   if (!Array.isArray(sent)) return hasUnknown(kind, sent) ? tellOf(kind, sent, '', mayTell) : null;
   for (let index = 0; index < sent.length; index += 1)
     if (hasUnknown(kind, sent[index])) return tellOf(kind, sent[index], `/${index}`, mayTell);

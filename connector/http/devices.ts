@@ -15,7 +15,7 @@ import {
 import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 /** A message that waits because of the rates of its device or account. */
-export type InLine = {
+type InLine = {
   sinceMs: number;
   /** It is its turn. */
   go(): void;
@@ -35,7 +35,7 @@ export type HttpDevice = {
   toldMs: number;
 };
 
-export type DevicesOptions = {
+type DevicesOptions = {
   ports: Pick<ConnectorPorts, 'throttle' | 'presence'>;
   rateStore: RateStore;
   now: MonotonicClock;
@@ -160,7 +160,7 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
   };
 }
 
-export type LoginDeps = {
+type LoginDeps = {
   ports: Pick<ConnectorPorts, 'authenticateDevice'>;
   refusals: Refusals;
   logRefused: LogRefusedLogin;
@@ -177,7 +177,7 @@ const longestWaitMs = 10_000;
 const maxWaiting = 1_000;
 
 /** Lets a request in: gives the device that it speaks for, or throws what it is answered with. */
-export type Login = (request: IncomingMessage, uuid: string) => Promise<DeviceIdentity>;
+type Login = (request: IncomingMessage, uuid: string) => Promise<DeviceIdentity>;
 
 export function createLogin(deps: LoginDeps): Login {
   const { ports, refusals, logRefused, observe, onLogin, findAddress } = deps;

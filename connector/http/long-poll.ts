@@ -21,7 +21,7 @@ import {
 import { createPollPresence, createPollRate, limitTaking } from './poll-limits.ts';
 import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
-export type DownDeps = {
+type DownDeps = {
   ports: ConnectorPorts;
   devices: Pick<HttpDevices, 'of' | 'takePoll'>;
   tuning: Pick<
@@ -160,7 +160,7 @@ function refuseOthers({ method, headers }: IncomingMessage): void {
 const maxOfDevice = 2;
 
 /** Who waits here, by device and by account. */
-export class Polls {
+class Polls {
   readonly all = new Set<Poll>();
   readonly #devices = new Map<string, Poll[]>();
   readonly #accounts = new Map<number, number>();
@@ -195,7 +195,7 @@ export class Polls {
   }
 }
 
-export type PollReaderDeps = {
+type PollReaderDeps = {
   ports: Pick<ConnectorPorts, 'subscribed'>;
   /** Of all devices: what is being read for them, and written to them. */
   budget: MemoryBudget;
@@ -207,7 +207,7 @@ export type PollReaderDeps = {
 const retryMs = 1_000;
 
 /** Reads what is due to a device that waits, and answers it where there is something. */
-export function createPollReader({ ports, budget, tuning, log, answer }: PollReaderDeps) {
+function createPollReader({ ports, budget, tuning, log, answer }: PollReaderDeps) {
   /** What the device has not been given; null where that is nothing. */
   async function readOnce(poll: Poll): Promise<ReturnType<typeof pickNew> | null> {
     const due = await ports.subscribed(poll.device, [...poll.topics]);
@@ -269,7 +269,7 @@ export function createPollReader({ ports, budget, tuning, log, answer }: PollRea
  * What a device was given over HTTP, as it hands it back: no process has to remember it. `pId` and `texts` are what
  * it acknowledges by that; a profile that it acknowledged before is `known`.
  */
-export type Given = {
+type Given = {
   /** When the configuration was set, ms. */
   configuredTs: number | null;
   pId: string | null;
@@ -296,14 +296,7 @@ const maxTexts = 100;
 const uuidForm = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
 
 /** As text of characters that a query has as they are (RFC 3986 section 2.3). */
-export function writeAfter({
-  configuredTs,
-  pId,
-  isProfileKnown,
-  place,
-  texts,
-  token,
-}: Given): string {
+function writeAfter({ configuredTs, pId, isProfileKnown, place, texts, token }: Given): string {
   const parts = [version];
   if (configuredTs !== null) parts.push(`c${configuredTs.toString(36)}`);
   if (pId !== null) parts.push((isProfileKnown ? 'k' : 'p') + pId.replaceAll('-', ''));
@@ -314,7 +307,7 @@ export function writeAfter({
 }
 
 /** Null for what `writeAfter` cannot have written; '' is what a device has that begins. */
-export function readAfter(text: string): Given | null {
+function readAfter(text: string): Given | null {
   if (text === '') return nothingGiven;
   const [first, ...parts] = text.split('.', 6);
   if (first !== version) return null;
@@ -345,14 +338,14 @@ const readNumber = (value: string): number | null =>
   /^[0-9a-z]{1,10}$/.test(value) ? Number.parseInt(value, 36) : null;
 
 /** What was acknowledged needs to be no more. */
-export const acknowledged = (given: Given): Given => ({
+const acknowledged = (given: Given): Given => ({
   ...given,
   isProfileKnown: given.pId !== null,
   texts: [],
 });
 
 /** Of what is due, what the device was not given yet, and what it is given with that. `isAsked`: it wants its profile again. */
-export function pickNew(
+function pickNew(
   due: readonly Downlink[],
   before: Given,
   isAsked: boolean,
@@ -393,7 +386,7 @@ function give(
   return { ...given, texts: [...given.texts, keptId] };
 }
 
-export type WakeDeps = {
+type WakeDeps = {
   ports: Pick<ConnectorPorts, 'bus' | 'onAccountDisabled'>;
   polls: Polls;
   /** Something may be due to it. */
@@ -403,7 +396,7 @@ export type WakeDeps = {
 };
 
 /** Wakes who waits when other parts of the installation tell of something for them. Returns what ends the listening. */
-export function wakePolls({ ports, polls, wake, end, log }: WakeDeps): () => void {
+function wakePolls({ ports, polls, wake, end, log }: WakeDeps): () => void {
   const wakeAll = (uuid: string, topic: DownTopic, before: (poll: Poll) => void): void => {
     for (const poll of polls.listOf(uuid)) {
       if (!poll.topics.includes(topic)) continue;
@@ -453,7 +446,7 @@ export function wakePolls({ ports, polls, wake, end, log }: WakeDeps): () => voi
 const maxErrors = 100;
 
 /** A request that waits for messages to its device. Ten thousand of them have to be cheap. */
-export class Poll {
+class Poll {
   readonly device: DeviceIdentity;
   readonly topics: PollQuery['topics'];
   /** What the device has, and has acknowledged. */
@@ -497,7 +490,7 @@ export class Poll {
 }
 
 /** Answers a poll; no message: there was none within its time. */
-export function sendMessages(
+function sendMessages(
   { response }: Poll,
   messages: readonly Downlink[],
   given: Given,
@@ -517,13 +510,13 @@ export function sendMessages(
 }
 
 /** What a poll asks for. `waitMs` 0: what there is at once. */
-export type PollQuery = { waitMs: number; topics: readonly DownTopic[]; given: Given };
+type PollQuery = { waitMs: number; topics: readonly DownTopic[]; given: Given };
 
 /** Proxies on the way mostly end a request that is not answered for a minute. */
 const maxWaitSeconds = 60;
 
 /** Reads a poll's query; other members are ignored. Throws 400 for one that is not as it must be. */
-export function readPollQuery(query: string): PollQuery {
+function readPollQuery(query: string): PollQuery {
   const members = new URLSearchParams(query);
   return {
     waitMs: readWait(members.get('wait')) * 1_000,

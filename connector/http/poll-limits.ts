@@ -6,7 +6,7 @@ import type { ConnectorPorts, Tuning } from '../ports.ts';
 import { comeLater, type HttpDevices, tooMany } from './devices.ts';
 import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
-export type PollPresenceDeps = {
+type PollPresenceDeps = {
   ports: Pick<ConnectorPorts, 'presence'>;
   /** How long the next poll of a device that was answered may take to come, ms. */
   graceMs: number;
@@ -57,7 +57,7 @@ export function createPollPresence({ ports, graceMs }: PollPresenceDeps) {
   };
 }
 
-export type PollRateDeps = {
+type PollRateDeps = {
   devices: Pick<HttpDevices, 'of' | 'takePoll'>;
   /** The quota `connections` of an account. */
   connectionsOf: (accountId: number) => number;

@@ -137,12 +137,12 @@ const up = '/up/';
 const down = '/down';
 
 /** What a request's target names: `topic` is what stands behind `up/`. */
-export type DevicePath =
+type DevicePath =
   | { direction: 'up'; uuid: string; topic: string }
   | { direction: 'down'; uuid: string; query: string };
 
 /** Null where nothing lies there. The uuid is in lower case, as RFC 9562 section 4 has it written. */
-export function readPath(target: string): DevicePath | null {
+function readPath(target: string): DevicePath | null {
   if (!target.startsWith(devicesPrefix)) return null;
   const asked = target.indexOf('?');
   const path = asked < 0 ? target : target.slice(0, asked);

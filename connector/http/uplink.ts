@@ -38,7 +38,7 @@ import {
 } from './devices.ts';
 import type { Clock, MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
-export type UplinkDeps = {
+type UplinkDeps = {
   ports: ConnectorPorts;
   devices: HttpDevices;
   limits: Pick<ConnectorLimits, 'storeTimeoutMs' | 'rejectionsPerMessage'> &
@@ -209,7 +209,7 @@ export function createHttpUplink(deps: UplinkDeps) {
   };
 }
 
-export type BodiesOptions = {
+type BodiesOptions = {
   limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>;
   tuning: Pick<Tuning, 'maxLargeBytes' | 'largePatienceMs'>;
   /** Those that are no larger than others may be. */
@@ -217,13 +217,13 @@ export type BodiesOptions = {
 };
 
 /** What is read of one device. */
-export type BodyOf = { name: string; accountId: number };
+type BodyOf = { name: string; accountId: number };
 
 /** Its room is reserved before it is read: it makes way for nobody. */
 const reserved: BegunBodies = { begin: () => ({ add() {}, end() {} }), bytes: () => 0 };
 
 /** Reads bodies: those of measurements may be larger, and each of these is charged to its account before it is read. */
-export function createBodies({ limits, tuning, bodies }: BodiesOptions) {
+function createBodies({ limits, tuning, bodies }: BodiesOptions) {
   const budget = createLargeMessageBudget(tuning.maxLargeBytes);
   const mostOf = (name: string) =>
     name === 'measurements' ? mostMeasurementBytes(limits) : limits.maxPacketBytes;
@@ -269,7 +269,7 @@ const formats = new Map<string, PayloadFormat>([
 ]);
 
 /** Throws 415 for what is neither; a board that names no type sends JSON. */
-export function readFormat({ headers }: IncomingMessage): PayloadFormat {
+function readFormat({ headers }: IncomingMessage): PayloadFormat {
   const { 'content-type': given = '', 'content-encoding': encoding = 'identity' } = headers;
   const known = formats.get(given);
   if (known !== undefined && encoding === 'identity') return known;
@@ -286,7 +286,7 @@ const utf8 = /^charset="?utf-?8"?$/;
 const unsupported = (detail: string) => new HttpProblem(415, 'unsupported-type', detail);
 
 /** Throws 413 where the body is announced to have more than `most` bytes. */
-export function checkLength({ headers }: IncomingMessage, most: number): void {
+function checkLength({ headers }: IncomingMessage, most: number): void {
   if (Number(headers['content-length'] ?? 0) > most) throw tooLarge(most);
 }
 
@@ -297,7 +297,7 @@ const tooLarge = (most: number) =>
  * The body where all that is announced has arrived, as it mostly has of a small one: nothing is to be waited
  * for then. Null where there may be more to come, or where it has more than `most` bytes.
  */
-export function takeArrivedBody(request: IncomingMessage, most: number): Buffer | null {
+function takeArrivedBody(request: IncomingMessage, most: number): Buffer | null {
   const announced = Number(request.headers['content-length']);
   if (announced === 0 || announced > most || request.readableLength !== announced) return null;
   const body = request.read() as Buffer | null;
@@ -310,11 +310,7 @@ export function takeArrivedBody(request: IncomingMessage, most: number): Buffer 
  * Reads all of it. Rejects with 413 beyond `most` bytes, with 503 where its memory is needed for others, and
  * where the client goes away.
  */
-export function readBody(
-  request: IncomingMessage,
-  most: number,
-  bodies: BegunBodies,
-): Promise<Buffer> {
+function readBody(request: IncomingMessage, most: number, bodies: BegunBodies): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const joined = new JoinedChunks(most);
     const end = (): void => {
@@ -346,13 +342,13 @@ export function readBody(
 /** A body that has begun and not ended. */
 type Begun = { bytes: number; giveUp: () => void };
 
-export type BegunBodies = {
+type BegunBodies = {
   /** `giveUp`: its memory is needed for others. */
   begin(giveUp: () => void): BegunBody;
   bytes(): number;
 };
 
-export type BegunBody = {
+type BegunBody = {
   /** So many more bytes of it have come. */
   add(bytes: number): void;
   end(): void;
@@ -362,7 +358,7 @@ export type BegunBody = {
  * Bodies that have begun and not ended may take so many bytes together; beyond, the one that began first is
  * given up. A body that comes at once is never that one, however many never end.
  */
-export function createBegunBodies(maxBytes: number): BegunBodies {
+function createBegunBodies(maxBytes: number): BegunBodies {
   const begun = new Set<Begun>();
   let bytes = 0;
 
@@ -391,7 +387,7 @@ export function createBegunBodies(maxBytes: number): BegunBodies {
   };
 }
 
-export type ExchangeDeps = {
+type ExchangeDeps = {
   clock: Clock;
   /** Answers with a problem; the log has faults of our own. */
   refuse(exchange: Exchange, error: unknown): void;
@@ -400,7 +396,7 @@ export type ExchangeDeps = {
 };
 
 /** One message that came as a request, from its arrival to its answer, which follows the commit. */
-export class Exchange implements Delivery {
+class Exchange implements Delivery {
   isWithdrawn = false;
   isOver = false;
   /** All of the message has arrived. */

@@ -4,7 +4,7 @@ import { network } from '../../src/lib/address.ts';
 import { Bucket, type Rate } from '../device/rates.ts';
 import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
-export type AdmissionOptions = {
+type AdmissionOptions = {
   connectsPerSecond: number;
   /** Connections of one address that are read and not let in yet. */
   connectingPerAddress: number;

@@ -46,7 +46,7 @@ export class DeviceAedes extends Aedes {
 }
 
 /** Why aedes closed a connection: before it was let in, or afterwards. */
-export type Failure = { refusal: ConnectionRefusal | null; ending: ConnectionEnding | null };
+type Failure = { refusal: ConnectionRefusal | null; ending: ConnectionEnding | null };
 
 /** aedes gives its errors no code: it is their text, and `errorCode` for a CONNACK, that tells them apart. */
 export function readFailure(error: Error): Failure {

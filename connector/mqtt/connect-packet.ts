@@ -22,7 +22,7 @@ export type V5Session = {
   hasIdentifier: boolean;
 };
 
-export type CheckedConnect =
+type CheckedConnect =
   { fault: number; bytes: null; session: null } | { fault: 0; bytes: Buffer; session: V5Session };
 
 const { malformed, protocolError } = reason;

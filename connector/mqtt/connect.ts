@@ -24,7 +24,7 @@ const notAuthorized = 5;
 
 type Done = (error: AuthenticateError | null, success: boolean | null) => void;
 
-export type AuthenticatorDeps = {
+type AuthenticatorDeps = {
   ports: ConnectorPorts;
   registry: Registry;
   limits: ConnectorLimits;

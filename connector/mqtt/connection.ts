@@ -85,7 +85,7 @@ export type Subscription = {
   prefix: string;
 };
 
-export type Will = NonNullable<ConnectPacket['will']>;
+type Will = NonNullable<ConnectPacket['will']>;
 
 /** A packet that is larger than others may be, from the end of its topic until it is whole. */
 export type LargePacket = {

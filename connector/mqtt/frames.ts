@@ -19,7 +19,7 @@ export const maxFilterBytes = (maxSubscriptions: number): number =>
 /** So many bytes of filters count as a packet: each filter is looked at, and may bring answers. */
 const bytesCountedAsPacket = 25;
 
-export type FrameLimits = {
+type FrameLimits = {
   maxConnectBytes: number;
   maxPacketBytes: number;
   maxMeasurementPacketBytes: number | null;
@@ -226,17 +226,17 @@ const anyLength: Lengths = [0, Infinity];
 const isOfFilters = (type: number) => type === subscribe || type === unsubscribe;
 
 // Control packet types, MQTT 3.1.1 section 2.2.1.
-export const connect = 1;
-export const publish = 3;
-export const subscribe = 8;
-export const unsubscribe = 10;
-export const disconnect = 14;
+const connect = 1;
+const publish = 3;
+const subscribe = 8;
+const unsubscribe = 10;
+const disconnect = 14;
 
 /** Least and greatest remaining length. */
-export type Lengths = readonly [number, number];
+type Lengths = readonly [number, number];
 
 /** Of what a client of MQTT 3 may send once it is connected, by type. */
-export const v3Lengths: Partial<Record<number, Lengths>> = {
+const v3Lengths: Partial<Record<number, Lengths>> = {
   3: [2, Infinity],
   4: [2, 2],
   5: [2, 2],
@@ -249,7 +249,7 @@ export const v3Lengths: Partial<Record<number, Lengths>> = {
 };
 
 /** Of MQTT 5: acknowledgements and DISCONNECT may have reason codes and properties. */
-export const v5Lengths: typeof v3Lengths = {
+const v5Lengths: typeof v3Lengths = {
   ...v3Lengths,
   4: [2, Infinity],
   5: [2, Infinity],
@@ -302,7 +302,7 @@ export class PacketBuffer {
 }
 
 /** A PUBLISH of QoS 0 or 1, MQTT 3.1.1 and MQTT 5 section 3.3. */
-export type PublishFrame = {
+type PublishFrame = {
   topic: string;
   qos: 0 | 1;
   /** 0 where the QoS is. */
@@ -352,7 +352,7 @@ export function readPublish(
 }
 
 /** A PUBLISH, section 3.3; `fault`: the reason code for which its connection ends, or 0. */
-export type WholePublish = {
+type WholePublish = {
   fault: number;
   topic: string;
   qos: number;

@@ -165,7 +165,7 @@ export class CountedUnacked extends Unacked {
   }
 }
 
-export type AcknowledgerDeps = {
+type AcknowledgerDeps = {
   ports: Pick<ConnectorPorts, 'withdraw'>;
   /** Messages that wait because of their account. */
   backpressure: Pick<ConnectorPorts, 'withdraw'>;
@@ -375,7 +375,7 @@ const maxReasonLength = 200;
  * it was rejected. How many were is a user property. One that is not a success ends the exchange: no PUBREL
  * follows.
  */
-export function ackOf(connection: Connection, session: V5Session, unacked: UnackedPublish): Ack {
+function ackOf(connection: Connection, session: V5Session, unacked: UnackedPublish): Ack {
   const { qos, messageId, outcome } = unacked;
   // Nearly all.
   if (qos === 1 && (!outcome || outcome.rejected.length === 0)) return messageId;

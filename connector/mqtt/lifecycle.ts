@@ -14,7 +14,7 @@ import type { Registry } from './sessions.ts';
 import { giveUpSent } from './subscribe.ts';
 import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
-export type ConnectionsDeps = {
+type ConnectionsDeps = {
   engine: DeviceAedes;
   /** Sets this process's connections apart from every other's. */
   runId: string;
@@ -80,7 +80,7 @@ function blame(client: Client, error: Error): void {
   connection.ending ??= ending;
 }
 
-export type TimeoutDeps = {
+type TimeoutDeps = {
   registry: Pick<Registry, 'connections' | 'forgetIdle'>;
   acknowledger: Pick<Acknowledger, 'giveUpLate'>;
   /** Of what is on its way to devices. */

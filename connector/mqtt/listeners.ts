@@ -30,7 +30,7 @@ export type ListenerDeps = {
 };
 
 export type Listener = { port: number; close: () => Promise<void> };
-export type TlsListener = Listener & { certificate: Omit<WatchedCertificate, 'close'> };
+type TlsListener = Listener & { certificate: Omit<WatchedCertificate, 'close'> };
 
 /** Small, so that a socket that may not be read holds little of what it was sent. */
 const highWaterMark = 16_384;
@@ -115,7 +115,7 @@ async function startListening(
   return { port: had, close };
 }
 
-export type WebSocketListener = {
+type WebSocketListener = {
   accept: (request: IncomingMessage, socket: Duplex, head: Buffer, address?: string) => void;
 };
 
@@ -174,9 +174,9 @@ export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
 /** Files that change together are read once, when both have been quiet this long. */
 const settleMs = 200;
 
-export type CertificateFiles = { certFile: string; keyFile: string };
+type CertificateFiles = { certFile: string; keyFile: string };
 
-export type WatchedCertificate = {
+type WatchedCertificate = {
   /** When the certificate that is in use ends, ms since 1970. */
   expiresTs: () => number;
   /** Reads both now: a network file system may not tell of a change. Never rejects. */
@@ -188,7 +188,7 @@ export type WatchedCertificate = {
  * Reads a certificate and its key, and again whenever their directories change (certificates are
  * replaced by renaming files or links). What cannot be used is logged, and the old one stays.
  */
-export async function watchCertificate(
+async function watchCertificate(
   { certFile, keyFile }: CertificateFiles,
   log: Log,
   use: (context: SecureContextOptions) => void,
@@ -241,7 +241,7 @@ const version2Addresses = 16;
  * The client's address in a whole PROXY protocol header; null where the proxy speaks for itself or
  * names none (LOCAL, UNKNOWN, a Unix socket). haproxy's proxy-protocol.txt, sections 2.1 and 2.2.
  */
-export function readProxiedAddress(header: Buffer): string | null {
+function readProxiedAddress(header: Buffer): string | null {
   if (header[0] !== 0x0d) return readLine(header.toString('latin1'));
   const [command, family] = [header[12], header[13]];
   if (command !== 0x21 || family === undefined) return null;
@@ -263,7 +263,7 @@ function ipv6(bytes: Buffer): string {
 }
 
 /** An IPv4 address as it arrives on a socket for both kinds: without its IPv6 prefix. */
-export function plainAddress(address: string | undefined): string {
+function plainAddress(address: string | undefined): string {
   return (address ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
@@ -320,7 +320,7 @@ function startsLike(bytes: Buffer, start: Buffer): boolean {
  * closed. `enter` is told the client's address, null where the proxy names none, and finds the socket as
  * the client left it.
  */
-export function takeProxyHeader(
+function takeProxyHeader(
   socket: Socket,
   timeoutMs: number,
   enter: (address: string | null) => void,
@@ -347,7 +347,7 @@ export function takeProxyHeader(
   socket.on('readable', onReadable).once('close', done);
 }
 
-export type FrameLimitOptions = {
+type FrameLimitOptions = {
   /** ms, of a clock that nobody sets. */
   now: MonotonicClock;
   /** A message may have so many bytes before it has ended. */
@@ -371,7 +371,7 @@ const paidBytes = 4;
  * empty frames and pings, so that none of its limits hold for them. Larger frames make good for smaller ones, as some
  * clients write a packet in several. Answers pings, which the socket is not to do by itself (`autoPong`).
  */
-export function limitFrames(
+function limitFrames(
   { webSocket, socket }: { webSocket: WebSocket; socket: Socket },
   { now, maxMessageBytes, onExceeded }: FrameLimitOptions,
 ): void {

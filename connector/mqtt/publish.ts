@@ -32,7 +32,7 @@ export function createPassOn({ ports, rateStore, limits, observe, now }: PassOnD
   };
 }
 
-export type PublishDeps = {
+type PublishDeps = {
   clock: Clock;
   budget: Pick<UnackedBudget, 'reserve' | 'release'>;
   acknowledger: Acknowledger;
@@ -148,14 +148,9 @@ export function createPublisher(deps: PublishDeps) {
 export type ParkedMessage = { topic: string; qos: number; messageId: number; payload: Buffer };
 
 /** Parses a message and gives it to ingest. `arrivedTs`: ms since the epoch. */
-export type PassOn = (
-  device: Device,
-  message: ParkedMessage,
-  unacked: Unacked,
-  arrivedTs: WallMs,
-) => void;
+type PassOn = (device: Device, message: ParkedMessage, unacked: Unacked, arrivedTs: WallMs) => void;
 
-export type AccountBackpressureOptions = {
+type AccountBackpressureOptions = {
   throttle: DevicePorts['throttle'];
   tuning: Pick<Tuning, 'maxParkedBytes' | 'maxParkedTotalBytes'>;
   clock: Clock;
@@ -186,7 +181,7 @@ const pauseMs = 10;
 const longestPauseMs = 1_000;
 
 /** For a message whose device will send it again. */
-export const withdrawnError = (): Error =>
+const withdrawnError = (): Error =>
   Object.assign(new Error('the device will send it again'), { code: 'unavailable' });
 
 /**

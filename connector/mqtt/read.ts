@@ -28,7 +28,7 @@ import {
 } from './v5.ts';
 import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
-export type ReaderOptions = {
+type ReaderOptions = {
   presence: DevicePorts['presence'];
   limits: ConnectorLimits;
   tuning: Tuning;
@@ -257,13 +257,13 @@ function askerOf({ device, entry, id }: Connection): Asker {
   return { address: entry.address, who: id };
 }
 
-export type LargePacketsOptions = {
+type LargePacketsOptions = {
   limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>;
   tuning: Pick<Tuning, 'maxLargeBytes' | 'largeTimeoutMs'>;
   now: MonotonicClock;
 };
 
-export type LargePackets = {
+type LargePackets = {
   /** Whether measurements may be larger than other packets. */
   readonly areTaken: boolean;
   /**
@@ -319,12 +319,12 @@ export const isTooSlow = (
   monotonicMs: MonotonicMs,
 ): boolean => large !== null && monotonicMs - large.sinceMs > largeTimeoutMs;
 
-export type RateGateOptions = {
+type RateGateOptions = {
   rateStore: RateStore;
   now: MonotonicClock;
 };
 
-export type RateGate = ReturnType<typeof createRateGate>;
+type RateGate = ReturnType<typeof createRateGate>;
 
 /** So many devices that wait are asked about at once: with all of them, asking would cost more than it brings. */
 const mostLooks = 200;
@@ -433,7 +433,7 @@ function areWithin({ messages, measurements, others, account }: DeviceRates): bo
   return ofDevice && account.measurements.tokens > 0;
 }
 
-export type IntakeDeps = {
+type IntakeDeps = {
   limits: Pick<ConnectorLimits, 'maxSubscriptions' | 'maxTopicLevels'>;
   publisher: Pick<Publisher, 'acceptLeading' | 'accept'>;
   rateStore: Pick<RateStore, 'takeItems'>;
@@ -562,4 +562,4 @@ function levelsOf(topic: string): number {
   return levels;
 }
 
-export type Intake = ReturnType<typeof createIntake>;
+type Intake = ReturnType<typeof createIntake>;

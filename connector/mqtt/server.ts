@@ -220,7 +220,7 @@ const snapshotOf = (
 });
 
 /** What devices' packets pass, and what is known of their connections: of one connector, and without its sockets. */
-export type Parts = {
+type Parts = {
   tuning: Tuning;
   observe: Observer;
   registry: Registry;
@@ -252,7 +252,7 @@ const silent: Observer = {
 };
 
 /** Makes them, and starts nothing. */
-export function createParts(options: ConnectorOptions & SharedRates, ports: ConnectorPorts): Parts {
+function createParts(options: ConnectorOptions & SharedRates, ports: ConnectorPorts): Parts {
   const { limits, now } = options;
   const tuning = { ...defaultTuning, ...options.tuning };
   const observe = { ...silent, ...options.observe };
@@ -356,7 +356,7 @@ function createSessionParts({
   return { authenticator, subscriber, downlinkBudget };
 }
 
-export type BusEventDeps = {
+type BusEventDeps = {
   ports: ConnectorPorts;
   registry: Registry;
   /** Access of this device (without one: of any) changed while it may be about to be let in. */
@@ -369,7 +369,7 @@ const recheckIntervalMs = 500;
 const closedInTurn = 100;
 
 /** What other parts of the installation tell this connector. Returns what ends the listening. */
-export function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () => void {
+function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () => void {
   /** Connections whose access could not be looked at yet. */
   const unsure = new Set<Connection>();
   let isChecking = false;
@@ -478,10 +478,7 @@ type DrainDeps = {
  * `drainMs`. What was not stored in time is not acknowledged: what need not be stored twice is left to the store, which
  * stops later. The service goes away, not the devices: no will is published.
  */
-export async function drain(
-  { registry, reader, budget, acknowledger }: DrainDeps,
-  drainMs: number,
-) {
+async function drain({ registry, reader, budget, acknowledger }: DrainDeps, drainMs: number) {
   const flushMs = Math.min(longestFlushMs, drainMs / 2);
   reader.stop();
   acknowledger.readsEnd(registry.connections);

@@ -14,7 +14,7 @@ import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type Registry = ReturnType<typeof createRegistry>;
 
-export type RegistryOptions = {
+type RegistryOptions = {
   rateStore: RateStore;
   /** How often one device may connect. */
   connectRate: Rate;

@@ -74,7 +74,7 @@ export function createSubscriber(
   };
 }
 
-export type DeliverDeps = {
+type DeliverDeps = {
   /** Forward only, ms. */
   now: MonotonicClock;
   /** Ms since the epoch. */
@@ -84,11 +84,7 @@ export type DeliverDeps = {
 };
 
 /** The way to a device over its MQTT connection. */
-export function channelOf(
-  connection: Connection,
-  device: Device,
-  deps: DeliverDeps,
-): DownlinkChannel {
+function channelOf(connection: Connection, device: Device, deps: DeliverDeps): DownlinkChannel {
   return {
     device: device.identity,
     accepts: (topic) => findSubscription(connection, topic) !== null,
@@ -207,7 +203,7 @@ const displayLifeMs = 86_400_000;
  * For how many seconds a message is still of use at `nowTs`, since the epoch; null: there is no limit. What is
  * left goes with the message, so that a broker or gateway behind the device counts on. [MQTT-3.3.2-6]
  */
-export function expirySecondsOf({ topic, body }: Encoded, nowTs: WallMs): number | null {
+function expirySecondsOf({ topic, body }: Encoded, nowTs: WallMs): number | null {
   if (topic !== 'display') return null;
   const { ts } = JSON.parse(body.toString()) as { ts?: unknown };
   return typeof ts === 'number' ? Math.ceil((ts + displayLifeMs - nowTs) / 1_000) : null;

@@ -118,7 +118,7 @@ export function checkDisconnect(
   return { fault: 0, bytes: Buffer.from(end > start ? [0xe0, 2, code, 0] : [0xe0, 0]) };
 }
 
-export type FilterLimits = { maxFilterBytes: number; maxTopicLevels: number };
+type FilterLimits = { maxFilterBytes: number; maxTopicLevels: number };
 
 /** A SUBSCRIBE or UNSUBSCRIBE of either version, sections 3.8 and 3.10; aedes gets it without its properties. */
 export function checkFilters(
@@ -201,7 +201,7 @@ export function packet(first: number, parts: Uint8Array[]): Buffer {
 }
 
 /** A variable byte integer, section 1.5.5. */
-export function varint(value: number): Buffer {
+function varint(value: number): Buffer {
   const bytes: number[] = [];
   let left = value;
   do {
@@ -276,7 +276,7 @@ const forms: Record<PropertiesOf, ReadonlyMap<number, Form>> = {
 };
 
 /** A field of properties that was read; `fault`: the reason code for which its packet is refused, or 0. */
-export type Properties = {
+type Properties = {
   fault: number;
   /** Where what follows the field begins. */
   end: number;
@@ -391,7 +391,7 @@ export function hasWildcard(bytes: Buffer, at: number, end: number): boolean {
 }
 
 /** A variable byte integer, section 1.5.5; null where it does not end within four bytes and `limit`. */
-export function readVarint(bytes: Buffer, at: number, limit: number): Value | null {
+function readVarint(bytes: Buffer, at: number, limit: number): Value | null {
   let value = 0;
   for (let n = 0; n < 4 && at + n < limit; n += 1) {
     const byte = bytes[at + n] as number;
@@ -452,7 +452,7 @@ export const connackRefusal = (code: number): Buffer => Buffer.from([0x20, 3, 0,
 export const disconnect = (code: number): Buffer => Buffer.from([0xe0, 2, code, 0]);
 
 /** What is said beside a reason code. */
-export type Remarks = { reasonString: string | null; rejected: number };
+type Remarks = { reasonString: string | null; rejected: number };
 
 /** A PUBACK or PUBREC, sections 3.4 and 3.5; without remarks it has no properties. */
 export function acknowledgement(
@@ -476,7 +476,7 @@ export function acknowledgement(
   return packet(first, [id, Buffer.from([code]), varint(field.length), field]);
 }
 
-export type Published = {
+type Published = {
   topic: string;
   qos: 0 | 1;
   messageId: number;

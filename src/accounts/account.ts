@@ -42,7 +42,7 @@ import {
 import type { AccountLogin, NewCredentials } from './schema.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-export type RegisterAccountDeps = { db: Database; passwords: Passwords };
+type RegisterAccountDeps = { db: Database; passwords: Passwords };
 
 /**
  * Specification 4.2, Register New Account; `maySendSms`: the operator makes it, and SMS are sent for it.
@@ -154,7 +154,7 @@ type ResetDeps = LinkDeps &
   Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'runFairly' | 'revokeSessions'>;
 
 /** Throws `unavailable` where no mail can be sent. */
-export function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
+function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
   if (hasMail) return;
   throw new DomainError(
     'unavailable',
@@ -236,7 +236,7 @@ function isUsable(account: AccountRow, linkKeys: readonly Buffer[], token: strin
   return !account.isDisabled && isResetToken(linkKeys, account, token);
 }
 
-export type DeleteAccountDeps = {
+type DeleteAccountDeps = {
   db: Database;
   /** A few at a time, in turns: the work inside the transaction may need a second connection. */
   runFairly: RunFairly;
@@ -304,7 +304,7 @@ async function markAccount(tx: Sql, accountId: number): Promise<void> {
   );
 }
 
-export type ChangePasswordDeps = {
+type ChangePasswordDeps = {
   db: Database;
   passwords: Passwords;
   throttle: LoginThrottle;
@@ -314,7 +314,7 @@ export type ChangePasswordDeps = {
   refusals: Pick<RefusalLog, 'note'>;
 };
 
-export type ChangePassword = {
+type ChangePassword = {
   accountId: number;
   oldPassword: string;
   newPassword: string;
@@ -406,7 +406,7 @@ export type AccountsDeps = AccountsOptions & {
   revokeSessions: Sessions['revokeAll'];
 };
 
-export type EndSessionDeps = {
+type EndSessionDeps = {
   db: Sql;
   revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
 };
@@ -432,7 +432,7 @@ const maxUserAgent = 256;
 
 export type LoginOwner = { accountId: number; accountUuid: string };
 
-export type AccountLoginDeps = {
+type AccountLoginDeps = {
   db: Database;
   passwords: Passwords;
   throttle: LoginThrottle;
@@ -441,12 +441,12 @@ export type AccountLoginDeps = {
   revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
 };
 
-export type VerifyDeps = Pick<
+type VerifyDeps = Pick<
   AccountLoginDeps,
   'db' | 'passwords' | 'throttle' | 'countLogin' | 'refusals'
 >;
 
-export type LoginAttempt = AccountLogin & {
+type LoginAttempt = AccountLogin & {
   address: string;
   /** What the program calls itself; '' where it does not. */
   userAgent: string;
@@ -480,7 +480,7 @@ export async function logIn<S extends { sessionId: string }>(
   return { ...session, accountId, accountUuid };
 }
 
-export async function verifyCredentials(
+async function verifyCredentials(
   { db, passwords, throttle, countLogin, refusals }: VerifyDeps,
   login: Omit<LoginAttempt, 'receivedTs' | 'userAgent'>,
 ): Promise<AccountRow> {

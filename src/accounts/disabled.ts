@@ -13,7 +13,7 @@ export type DisabledAccounts = {
   close(): Promise<void>;
 };
 
-export type DisabledAccountsOptions = {
+type DisabledAccountsOptions = {
   db: Sql;
   intervalMs?: number;
   /** The database is away; told once until it answers again. What was known stays. */
@@ -87,7 +87,7 @@ export async function startDisabledAccounts(
   };
 }
 
-export async function listDisabledIds(sql: Sql): Promise<number[]> {
+async function listDisabledIds(sql: Sql): Promise<number[]> {
   const { rows } = await sql.query<{ id: number }>({
     name: 'disabled-accounts',
     text: 'select id from account where disabled_at is not null',
@@ -97,7 +97,7 @@ export async function listDisabledIds(sql: Sql): Promise<number[]> {
 }
 
 /** False when it was so before. `disabledTs` in ms; null lets the account in again. */
-export async function setDisabled(
+async function setDisabled(
   sql: Sql,
   accountId: number,
   disabledTs: number | null,
@@ -113,7 +113,7 @@ export async function setDisabled(
   return rowCount === 1;
 }
 
-export type DisableAccountDeps = {
+type DisableAccountDeps = {
   db: Database;
   revokeSessions: (accountId: number) => Promise<void>;
 };

@@ -10,7 +10,7 @@ import { network } from '../lib/address.ts';
 import type { Asker } from '../lib/fair-queue.ts';
 import { accountKey, normalizeEmail } from './queries.ts';
 
-export type ThrottleLimits = {
+type ThrottleLimits = {
   /** Failures for one account from one address. */
   perAccount: LoginAttempts;
   /** Failures from one address, whatever the account. */
@@ -75,7 +75,7 @@ function refuse(limiter: RateLimiterAbstract, result: RateLimiterRes | null): vo
 }
 
 /** An account from one address. */
-export function pairKey(email: string, address: string): string {
+function pairKey(email: string, address: string): string {
   return `${accountKey(email)}:${network(address)}`;
 }
 
@@ -89,7 +89,7 @@ export function turnOfAccount(accountId: number, address: string | null): Asker 
   return { address: network(address ?? ''), who: String(accountId) };
 }
 
-export type LoginAttempts = { attempts: number; windowSeconds: number };
+type LoginAttempts = { attempts: number; windowSeconds: number };
 
 /** Makes a counter of at most `points` in `seconds`: in memory, or in Redis for all processes. */
 export type MakeLimiter = (name: string, points: number, seconds: number) => RateLimiterAbstract;
@@ -99,7 +99,7 @@ export const memoryLimiters: MakeLimiter = (keyPrefix, points, duration) =>
   new RateLimiterMemory({ keyPrefix, points, duration });
 
 /** What is thrown where a counter is full: `too-many-requests`, until its window starts again. */
-export function tooManyRequests(
+function tooManyRequests(
   what: string,
   { msBeforeNext }: RateLimiterRes,
   rate?: Omit<RateLimit, 'resetSeconds'>,

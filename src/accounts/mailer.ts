@@ -16,11 +16,11 @@ import {
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /** How sending ended: `again` may get through later. */
-export type SendMail = (
+type SendMail = (
   mail: MailText & { id: number; recipient: string },
 ) => Promise<'sent' | 'again' | 'never'>;
 
-export type MailerOptions = {
+type MailerOptions = {
   db: Database;
   clock: Clock;
   /** The time by which mails may be forgotten, ms; null: not now. Absent: `clock`. */
@@ -145,7 +145,7 @@ type Words = Record<'reset' | 'confirmEmail', (link: string) => MailText> & {
   passwordReset: () => MailText;
   emailChanged: (email: string) => MailText;
 };
-export type MailText = { title: string; body: string };
+type MailText = { title: string; body: string };
 
 const words: Record<Language, Words> = {
   en: {
@@ -212,7 +212,7 @@ const words: Record<Language, Words> = {
 };
 
 /** English where no language is set. */
-export const mailWordsOf = (language: Language | null): Words => words[language ?? 'en'];
+const mailWordsOf = (language: Language | null): Words => words[language ?? 'en'];
 
 /** How long links to set a password or to confirm an address are good. */
 export const linkLifetimeMs = 30 * 60_000;

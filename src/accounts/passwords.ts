@@ -11,7 +11,7 @@ const nobody =
   '$argon2id$v=19$m=19456,t=2,p=1$kko+BdQAa3QWaiVe2Yxj6Q$ah0VRj1rP7eSdx8YODiuVk44GRGasgPpoIUVM5A2SsQ';
 
 /** `as-sent`: the hash was made before passwords were normalized, of characters that are written otherwise in NFC. */
-export type PasswordMatch = 'normalized' | 'as-sent' | null;
+type PasswordMatch = 'normalized' | 'as-sent' | null;
 
 export type Passwords = {
   /** Of the password in NFC (RFC 8265 section 4.2): a Mac types `é` as two characters, a PC as one. */

@@ -16,7 +16,7 @@ import type { WallMs } from '../lib/clock-readings.ts';
  * out of a telephone is not told on it any more. Tokens of the specification's `apn` belong to the account; Update
  * Account replaces these, and none of the others. A message goes to each token once, wherever it is stored.
  */
-export type PushTokenDeps = {
+type PushTokenDeps = {
   db: Database;
   listSessions: Sessions['list'];
   /** The quota `pushTokens`. */

@@ -93,7 +93,7 @@ export type AccountRow = {
 };
 
 /** What an `AccountRow` is read from. */
-export const accountColumns = `
+const accountColumns = `
   id as "accountId", uuid as "accountUuid", email, password_hash as "passwordHash",
   disabled_at is not null as "isDisabled"
 `;
@@ -223,7 +223,7 @@ export async function updateEmail(tx: Sql, accountId: number, email: string): Pr
   ]);
 }
 
-export type ListedAccount = {
+type ListedAccount = {
   email: string;
   accountUuid: string;
   createdTs: number;
@@ -264,7 +264,7 @@ export async function hasAccounts(sql: Sql): Promise<boolean> {
 /** Where a page ends: the next begins right behind it. */
 type AccountEventCursor = { ts: number; id: number };
 
-export type EventsQuery = {
+type EventsQuery = {
   limit: number;
   /** Inclusive, ms. */
   start?: number | undefined;
@@ -272,7 +272,7 @@ export type EventsQuery = {
   cursor?: AccountEventCursor | undefined;
 };
 
-export type EventsPage = { events: AccountEvent[]; next: AccountEventCursor | null };
+type EventsPage = { events: AccountEvent[]; next: AccountEventCursor | null };
 
 /** Newest first; within a millisecond by id, so that pages neither skip nor repeat events. */
 export async function listAccountEvents(
@@ -307,7 +307,7 @@ export async function listAccountEvents(
 }
 
 /** A session that begins, and from where. `userAgent`: '' where the program said none. */
-export type NewLogin = { ts: number; sessionId: string; address: string; userAgent: string };
+type NewLogin = { ts: number; sessionId: string; address: string; userAgent: string };
 
 /**
  * Records a login, unless the account has gone or was disabled, or its password changed, since it was
@@ -365,10 +365,10 @@ export async function listLogins(
 }
 
 /** `reset` and `confirm-email` have a link; the others say what was done. */
-export type MailKind = 'reset' | 'confirm-email' | 'password-reset' | 'email-changed';
+type MailKind = 'reset' | 'confirm-email' | 'password-reset' | 'email-changed';
 
 /** `accountId` null: somebody who is not logged in asked; whether there is such an account was not looked up yet. */
-export type NewMail = {
+type NewMail = {
   kind: MailKind;
   accountId: number | null;
   recipient: string;

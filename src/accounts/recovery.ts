@@ -202,7 +202,7 @@ type Words = {
 };
 
 /** What the pages say that links in mails to accounts lead to. */
-export const recoveryWords: Record<Language, Words> = {
+const recoveryWords: Record<Language, Words> = {
   en: {
     invalid: {
       title: 'This link is not valid',

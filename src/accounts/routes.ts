@@ -96,7 +96,7 @@ const AccountTokenResponse = z.object({
 });
 
 /** Everything that hands out tokens: specification 4.1, and registration and login of 4.2. */
-export function loginRoutes(deps: AccountsDeps): Route[] {
+function loginRoutes(deps: AccountsDeps): Route[] {
   const { sessions } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   const enter = <S extends { sessionId: string }>(
@@ -208,7 +208,7 @@ const EventsQuery = z.object({
 });
 
 /** Specification 4.2, but for what hands out tokens. */
-export function accountRoutes(deps: AccountsDeps): Route[] {
+function accountRoutes(deps: AccountsDeps): Route[] {
   const { db } = deps;
   return [
     defineRoute({
@@ -298,7 +298,7 @@ export function accountRoutes(deps: AccountsDeps): Route[] {
 }
 
 /** Beyond the specification: where an account is logged in, ending that, and a new password. */
-export function sessionRoutes(deps: AccountsDeps): Route[] {
+function sessionRoutes(deps: AccountsDeps): Route[] {
   const { sessions } = deps;
   return [
     defineRoute({

@@ -60,19 +60,19 @@ export type ActDeps = {
 export type Act = { accountId: number; within: readonly string[] | null; by: DoneBy };
 
 /** The device that it is about. */
-export type Target = Act & { deviceId: number; uuid: string };
+type Target = Act & { deviceId: number; uuid: string };
 
 /** A device with its alarms, read and kept from others. */
-export type HeldDevice = Target & {
+type HeldDevice = Target & {
   tx: Sql;
   device: LoadedDevice | undefined;
   ts: number;
 };
 
 /** As which it is written down who did it. */
-export const personOf = ({ actor }: DoneBy): string => actor.sessionId ?? actor.by;
+const personOf = ({ actor }: DoneBy): string => actor.sessionId ?? actor.by;
 
-export type OfAlarm = {
+type OfAlarm = {
   of: Alarm['of'];
   pId: string;
   /** The alarm itself, where it is open, and the one that is open of its event. */
@@ -81,7 +81,7 @@ export type OfAlarm = {
 };
 
 /** Does something with an alarm of a device. Throws `not-found`. */
-export async function actOnAlarm(
+async function actOnAlarm(
   deps: ActDeps,
   act: Act,
   alarmId: number,
@@ -121,7 +121,7 @@ async function actOnDevice(
 type Until = Pick<Quiet, 'untilTs' | 'reason'>;
 
 /** Devices of one account, and who mutes them. */
-export type Muted = {
+type Muted = {
   accountId: number;
   by: DoneBy;
   devices: readonly { deviceId: number; uuid: string }[];
@@ -189,7 +189,7 @@ function wakenBy(
 }
 
 /** Of an event of a device; another one takes its place. */
-export async function saveSnooze(
+async function saveSnooze(
   tx: Sql,
   deviceId: number,
   snooze: Quiet & { of: EventName; pId: string; ts: number },
@@ -206,7 +206,7 @@ export async function saveSnooze(
   );
 }
 
-export async function removeSnooze(tx: Sql, deviceId: number, of: EventName): Promise<void> {
+async function removeSnooze(tx: Sql, deviceId: number, of: EventName): Promise<void> {
   await tx.query(
     `delete from alarm_snooze where device_id = $1 and pu_id = $2 and st_id = $3 and ev_id = $4`,
     [deviceId, of.puId, of.stId, of.evId],
@@ -214,7 +214,7 @@ export async function removeSnooze(tx: Sql, deviceId: number, of: EventName): Pr
 }
 
 /** Of all events of devices; another one takes its place. */
-export async function saveMutes(
+async function saveMutes(
   tx: Sql,
   deviceIds: readonly number[],
   { untilTs, reason, by, ts }: Quiet & { ts: number },
@@ -230,12 +230,12 @@ export async function saveMutes(
   );
 }
 
-export async function removeMutes(tx: Sql, deviceIds: readonly number[]): Promise<void> {
+async function removeMutes(tx: Sql, deviceIds: readonly number[]): Promise<void> {
   await tx.query('delete from device_mute where device_id = any($1::bigint[])', [deviceIds]);
 }
 
 /** Whether the account's current profile of the device is still the one that an alarm is of. */
-export async function hasProfile(tx: Sql, deviceId: number, pId: string): Promise<boolean> {
+async function hasProfile(tx: Sql, deviceId: number, pId: string): Promise<boolean> {
   const { rowCount } = await tx.query(
     `select from device_profile
       where device_id = $1 and profile_id::text = $2 and state = 'current'`,

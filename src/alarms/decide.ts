@@ -84,7 +84,7 @@ function reportsOf(signals: readonly AlarmSignal[]) {
 }
 
 /** What notifications are asked, of announcements that are made. */
-export function toAsks(asks: readonly PlannedAsk[]): Ask[] {
+function toAsks(asks: readonly PlannedAsk[]): Ask[] {
   return asks.map(({ draft, type, device, event, actions, name }) => ({
     type,
     device,
@@ -98,7 +98,7 @@ export function toAsks(asks: readonly PlannedAsk[]): Ask[] {
 }
 
 /** What is known beside the alarm's row when its timer looks at it; ms. */
-export type LookAt = {
+type LookAt = {
   nowTs: WallMs;
   ringMaxAgeMs: number;
   /** Nobody is told of its event until then; null: people are. */
@@ -108,13 +108,13 @@ export type LookAt = {
 };
 
 /** What the timer does. `wait`: it looks again at `nextTs`, if at all. */
-export type Look =
+type Look =
   | { do: 'tell' }
   | { do: 'repeat' }
   | { do: 'wait'; nextTs: number | null; lookedTs?: number; isQuiet?: true };
 
 /** What is due of an open alarm whose time has come. */
-export function lookAt(alarm: Alarm, at: LookAt): Look {
+function lookAt(alarm: Alarm, at: LookAt): Look {
   const { tells, acknowledgedTs, announcedTs, repeatMs, endsTs } = alarm;
   if (tells === 'silent-alarm' || acknowledgedTs !== null) return { do: 'wait', nextTs: null };
   // What it stands for is over. It closes then, or goes on with a firing.
@@ -172,7 +172,7 @@ export async function listDueDevices(
  * Of these the devices that no other transaction holds, kept until this one ends: another process has the
  * others, or their measurements are being stored, which may change what is due.
  */
-export async function claimDevices(tx: Sql, deviceIds: readonly number[]): Promise<number[]> {
+async function claimDevices(tx: Sql, deviceIds: readonly number[]): Promise<number[]> {
   const { rows } = await tx.query<{ id: number }>({
     name: 'alarms-claim-devices',
     text: `
@@ -184,7 +184,7 @@ export async function claimDevices(tx: Sql, deviceIds: readonly number[]): Promi
 }
 
 /** When the timer looks next: nothing that anybody is told of. */
-export type NextLook = {
+type NextLook = {
   alarmId: number;
   nextTs: number | null;
   lookedTs: number | null;
@@ -192,7 +192,7 @@ export type NextLook = {
   notNotified: string | null;
 };
 
-export async function saveLooks(tx: Sql, looks: readonly NextLook[]): Promise<void> {
+async function saveLooks(tx: Sql, looks: readonly NextLook[]): Promise<void> {
   if (looks.length === 0) return;
   await tx.query({
     name: 'alarms-save-looks',
@@ -230,7 +230,7 @@ export async function wakeAlarms(tx: Sql, accountId: number, nowTs: WallMs): Pro
   );
 }
 
-export type RunAlarmsDeps = AlarmNotifier & {
+type RunAlarmsDeps = AlarmNotifier & {
   db: Database;
   rules: RuleOptions;
   /** The newest time of each of these senses that has measured something; ms. */
@@ -239,10 +239,10 @@ export type RunAlarmsDeps = AlarmNotifier & {
   onChanged: (changed: ChangedDevices) => void;
 };
 
-export type ChangedDevices = { accountIds: number[]; deviceIds: number[] };
+type ChangedDevices = { accountIds: number[]; deviceIds: number[] };
 
 /** By `<deviceId> <sId>`. */
-export type NewestTs = ReadonlyMap<string, number>;
+type NewestTs = ReadonlyMap<string, number>;
 
 export const senseKey = ({ deviceId, sId }: { deviceId: number; sId: string }): string =>
   `${deviceId} ${sId}`;
@@ -360,7 +360,7 @@ export type TimerOptions = RunAlarmsDeps & {
   onError: (error: unknown) => void;
 };
 
-export type AlarmTimer = {
+type AlarmTimer = {
   /** When it last did all that was due, ms; null: not yet. */
   lastTs: () => number | null;
   /** Ends after what it is at. */

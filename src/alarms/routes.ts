@@ -125,13 +125,13 @@ function onAlarm(
   });
 }
 
-export type QuietRouteDeps = ActDeps & {
+type QuietRouteDeps = ActDeps & {
   /** Throws `not-found` unless the device is the account's. */
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
 };
 
 /** For how long nobody is told of an alarm, or of a device. */
-export function quietRoutes(deps: QuietRouteDeps): Route[] {
+function quietRoutes(deps: QuietRouteDeps): Route[] {
   return [snooze(deps), unsnooze(deps), mute(deps), unmute(deps)];
 }
 
@@ -229,7 +229,7 @@ function quietOf({ untilTs, reason }: QuietBody, { receivedTs }: RequestInfo) {
 }
 
 /** What the routes have in common by which an account does something about its alarms. */
-export const actRoute = {
+const actRoute = {
   scope: 'alarms:write',
   tag: 'Alarms',
   auth: 'account',
@@ -238,7 +238,7 @@ export const actRoute = {
 } as const;
 
 /** Who does it, and within which devices. */
-export const actOf = (account: Account, request: RequestInfo): Act => ({
+const actOf = (account: Account, request: RequestInfo): Act => ({
   accountId: account.accountId,
   within: labelsOf(account),
   by: doneBy(account, request),
@@ -247,7 +247,7 @@ export const actOf = (account: Account, request: RequestInfo): Act => ({
 /** Where a page ends: the next begins with older alarms than this one. */
 const AlarmCursor = z.object({ id: z.int().min(0) });
 
-export const AlarmQuery = z.object({
+const AlarmQuery = z.object({
   state: AlarmState.optional().meta({ description: 'Only alarms in this state.' }),
   device: z
     .guid()
@@ -273,7 +273,7 @@ const Delivery = z
     reason: z.string().optional(),
   })
   .meta({ id: 'Delivery' });
-export type AlarmDelivery = z.infer<typeof Delivery>;
+type AlarmDelivery = z.infer<typeof Delivery>;
 
 export const ListedAlarm = AlarmView.safeExtend({
   deliveries: z.array(Delivery).meta({
@@ -283,10 +283,10 @@ export const ListedAlarm = AlarmView.safeExtend({
 export type ListedAlarm = z.infer<typeof ListedAlarm>;
 
 const AlarmList = z.object({ alarms: z.array(ListedAlarm), timestamp });
-export const AlarmAnswer = z.object({ alarm: ListedAlarm, timestamp });
+const AlarmAnswer = z.object({ alarm: ListedAlarm, timestamp });
 
 /** The alarm in a path; what is no number of one is answered 404. */
-export const AlarmParams = z.object({
+const AlarmParams = z.object({
   alarmId: z
     .string()
     .regex(/^\d{1,15}$/)
@@ -303,7 +303,7 @@ export const AlarmParams = z.object({
 const longestMs = 5 * 366 * 86_400_000;
 
 /** Until when nobody is told, and why. */
-export const QuietBody = z
+const QuietBody = z
   .object({
     untilTs: z.int().meta({
       description: 'Milliseconds since the Unix epoch, in the future, at most five years ahead.',
@@ -319,14 +319,14 @@ export const isAhead = (untilTs: number, nowTs: WallMs): boolean =>
   untilTs > nowTs && untilTs <= nowTs + longestMs;
 
 /** For the reference: until 2030. */
-export const exampleQuiet: QuietBody = { untilTs: 1893456000000, reason: 'being repaired' };
+const exampleQuiet: QuietBody = { untilTs: 1893456000000, reason: 'being repaired' };
 
 type Value = number | Position;
 
 /** The newest values of senses, the first of one millisecond first; `last`: the last of them, where it is not there. */
 type Newest = Readonly<Record<string, { ts: number; vals: Value[]; last?: Value }>>;
 
-export type ListAlarmsDeps = {
+type ListAlarmsDeps = {
   db: Sql;
   findNewest: (
     sql: Sql,
@@ -349,7 +349,7 @@ type Page = {
 };
 
 /** Of a page of an account's alarms also where the next one begins. */
-export async function listPage(
+async function listPage(
   deps: ListAlarmsDeps,
   owner: Owner,
   query: AlarmQuery,
@@ -368,7 +368,7 @@ export async function listPage(
 }
 
 /** Throws `not-found`, also for an alarm of somebody else. */
-export async function getAlarm(
+async function getAlarm(
   deps: ListAlarmsDeps,
   owner: Owner,
   alarmId: number,
@@ -425,7 +425,7 @@ function aroundOf(
 }
 
 /** What an event's alarm is at, and what keeps it quiet. Ms. */
-export type Standing = {
+type Standing = {
   state?: 'open' | 'acknowledged';
   told?: AlarmTold;
   notNotified?: NotNotified;

@@ -61,12 +61,7 @@ function hear(device: DeviceDraft, { sIds }: AlarmSignal & { kind: 'heard' }): v
   }
 }
 
-export function close(
-  device: DeviceDraft,
-  draft: AlarmDraft,
-  closedBy: Closing,
-  closedTs: number,
-): void {
+function close(device: DeviceDraft, draft: AlarmDraft, closedBy: Closing, closedTs: number): void {
   Object.assign(draft.alarm, closedAs(closedBy, closedTs));
   note(draft, 'closed');
   device.open.delete(nameKey(draft.alarm.of));
@@ -80,7 +75,7 @@ export function closedAs(closedBy: Closing, closedTs: number): Partial<Alarm> {
 }
 
 /** What an alarm stands for is over: it closes, or `actions.keepMs` keeps it open for a while. */
-export function end(device: DeviceDraft, draft: AlarmDraft, as: Closing, nowTs: WallMs): void {
+function end(device: DeviceDraft, draft: AlarmDraft, as: Closing, nowTs: WallMs): void {
   const { alarm } = draft;
   if (alarm.endsTs !== null) return;
   const { keepMs = 0 } = alarm.actions;
@@ -113,7 +108,7 @@ export function closeDue(device: DeviceDraft, nowTs: WallMs): void {
  * that the event does not lead to; one that moved the device with the state it led to; any other with the state
  * of its event, or the purpose where that state is global.
  */
-export function endsByMove(alarm: Alarm, to: Place, isReport: boolean): boolean {
+function endsByMove(alarm: Alarm, to: Place, isReport: boolean): boolean {
   const { of, movedTo, isReported, isGlobal } = alarm;
   if (isReported) return isReport && !isSamePlace(movedTo, to);
   if (movedTo) return !isSamePlace(movedTo, to);
@@ -147,7 +142,7 @@ export type PlannedAsk = {
 };
 
 /** What an event says of who was told: known already, or once an ask is answered. */
-export type NotifyVerdict = {
+type NotifyVerdict = {
   event: SenseEvent;
   /** Null: what became of `ask` says so. */
   because: NotNotified | null;
@@ -179,7 +174,7 @@ export type DeviceDraft = {
   nowTs: WallMs;
 };
 
-export type FiredAlarm = AlarmSignal & FiredSignal;
+type FiredAlarm = AlarmSignal & FiredSignal;
 
 export function beginDraft(
   before: DeviceBefore,
@@ -202,7 +197,7 @@ export function beginDraft(
 }
 
 /** Notes a change, once in a transaction. */
-export function note({ changes }: AlarmDraft, kind: AlarmChangeKind): void {
+function note({ changes }: AlarmDraft, kind: AlarmChangeKind): void {
   if (!changes.includes(kind)) changes.push(kind);
 }
 
@@ -274,7 +269,7 @@ export function quietNow(quiet: Quiet | null | undefined, nowTs: WallMs): Quiet 
 export const nameKey = ({ puId, stId, evId }: EventName): string => `${puId}/${stId}/${evId}`;
 
 /** The alarm that a firing opens; `alarmId` is given by who stores it. */
-export function openedBy(signal: FiredSignal & { device: DeviceIdentity }): Alarm {
+function openedBy(signal: FiredSignal & { device: DeviceIdentity }): Alarm {
   const { device, pId, of, event, actions, isGlobal, sIds } = signal;
   return {
     alarmId: 0,
@@ -315,7 +310,7 @@ export function openedBy(signal: FiredSignal & { device: DeviceIdentity }): Alar
 }
 
 /** An event fired: a notice is told, an alarm opens or goes on. A report that is too old is neither. */
-export function fireAlarm(device: DeviceDraft, fired: FiredAlarm): void {
+function fireAlarm(device: DeviceDraft, fired: FiredAlarm): void {
   if (fired.tells === 'notice') {
     fireNotice(device, fired);
     return;
@@ -404,7 +399,7 @@ function tellFiring(device: DeviceDraft, draft: AlarmDraft, fired: FiredAlarm): 
 }
 
 /** Why nobody is told of an alarm that is not announced; null: its channels have to say. */
-export function whyNobody(device: DeviceDraft, alarm: Alarm, isFresh: boolean): NotNotified | null {
+function whyNobody(device: DeviceDraft, alarm: Alarm, isFresh: boolean): NotNotified | null {
   if (!isFresh) return 'too-old';
   if (alarm.acknowledgedTs !== null) return 'acknowledged';
   return quietUntil(device, alarm.of) === null ? null : 'snoozed';

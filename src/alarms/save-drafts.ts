@@ -133,7 +133,7 @@ async function finishClosed(
 }
 
 /** An alarm as a message that goes out about it speaks of it. */
-export type AlarmNow = {
+type AlarmNow = {
   alarmId: number;
   acknowledgedTs: number | null;
   snoozedUntilTs: number | null;

@@ -226,12 +226,12 @@ async function listOpen(tx: Sql, deviceIds: readonly number[]): Promise<Alarm[]>
 }
 
 /** What quiets a device; `known`: the events that had an alarm, of a device from before there were any. */
-export type DeviceQuiets = { snoozes: Snooze[]; mute: Quiet | null; known: string[] | null };
+type DeviceQuiets = { snoozes: Snooze[]; mute: Quiet | null; known: string[] | null };
 
 const ms = (column: string) => `trunc(extract(epoch from ${column}) * 1000)::bigint`;
 
 /** By device; those that have none of it are left out. */
-export async function listQuiets(
+async function listQuiets(
   tx: Sql,
   deviceIds: readonly number[],
 ): Promise<Map<number, DeviceQuiets>> {

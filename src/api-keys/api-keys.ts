@@ -7,7 +7,7 @@ import { timestamp } from '../http/schema.ts';
 import { coalesce } from '../lib/coalesce.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
-export type KeyAuthDeps = {
+type KeyAuthDeps = {
   db: Sql;
   clock: Clock;
   /** Whether the operator has shut the account out. */
@@ -17,7 +17,7 @@ export type KeyAuthDeps = {
 
 const minuteMs = 60_000;
 
-export type KeyAuthentication = {
+type KeyAuthentication = {
   /** Throws `unauthenticated`. */
   authenticate: (key: string) => Promise<Account>;
   /** The same by its identifier, for what a key has made. */
@@ -64,7 +64,7 @@ function noSuchKey(): DomainError {
 }
 
 /** A key as it is found by its hash. */
-export type FoundKey = {
+type FoundKey = {
   id: number;
   keyId: string;
   accountId: number;
@@ -76,7 +76,7 @@ export type FoundKey = {
 };
 
 /** By hash, in hexadecimal digits; a key that is not there is left out. */
-export async function loadKeys(sql: Sql, hashes: string[]): Promise<Map<string, FoundKey>> {
+async function loadKeys(sql: Sql, hashes: string[]): Promise<Map<string, FoundKey>> {
   const { rows } = await sql.query<FoundKey & { hash: string }>({
     // Prepared once per connection: every request with a key runs it.
     name: 'load-api-keys',
@@ -93,11 +93,7 @@ export async function loadKeys(sql: Sql, hashes: string[]): Promise<Map<string, 
 }
 
 /** Null when the account has no such key. */
-export async function findKey(
-  sql: Sql,
-  accountId: number,
-  keyId: string,
-): Promise<FoundKey | null> {
+async function findKey(sql: Sql, accountId: number, keyId: string): Promise<FoundKey | null> {
   const { rows } = await sql.query<FoundKey>({
     name: 'find-api-key',
     text: `
@@ -112,7 +108,7 @@ export async function findKey(
 }
 
 /** Writes when a key was used last, never back. */
-export async function noteUse(sql: Sql, id: number, usedTs: number): Promise<void> {
+async function noteUse(sql: Sql, id: number, usedTs: number): Promise<void> {
   await sql.query(
     `update api_key set used_at = ms_to_timestamp($2)
       where id = $1 and coalesce(used_at, '-infinity') < ms_to_timestamp($2)`,

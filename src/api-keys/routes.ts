@@ -18,7 +18,7 @@ import {
   NewKey,
 } from './api-keys.ts';
 
-export type KeyRouteDeps = {
+type KeyRouteDeps = {
   db: Database;
   limitsOf: LimitsOf;
   /** A key ended: what is open with it ends too. */

@@ -160,9 +160,9 @@ function takeRequestOf({
 }
 
 /** The devices that this process serves too. */
-export type OwnDevices = Pick<DeviceServices, 'connector' | 'uplink' | 'othersWait'>;
+type OwnDevices = Pick<DeviceServices, 'connector' | 'uplink' | 'othersWait'>;
 
-export type RouteParts = {
+type RouteParts = {
   auth: Auth;
   tickets: Tickets;
   devices: OwnDevices | null;
@@ -170,7 +170,7 @@ export type RouteParts = {
 };
 
 /** All that is answered over HTTP, but for what the service says of itself. */
-export async function listRoutes(
+async function listRoutes(
   shared: Shared,
   { auth, tickets, devices, webConsole }: RouteParts,
   httpPort: () => number,
@@ -273,7 +273,7 @@ export async function listRoutes(
 }
 
 /** Counts attempts to log in: for all processes where there is a Redis. */
-export async function startLimiters({ config, log, disposables }: Shared): Promise<MakeLimiter> {
+async function startLimiters({ config, log, disposables }: Shared): Promise<MakeLimiter> {
   if (config.redisUrl === null) return memoryLimiters;
   const accountsLog = log.child({ component: 'accounts' });
   const onError = (err: unknown) =>
@@ -291,7 +291,7 @@ export async function startLimiters({ config, log, disposables }: Shared): Promi
  * Where devices are told to connect; an address left open is where this process really listens. Where plain MQTT is
  * turned off, that is MQTT over TLS, or over a WebSocket where there is no certificate.
  */
-export function listConnectors(
+function listConnectors(
   config: Config,
   connector: Connector | null,
   httpPort: number,
@@ -320,7 +320,7 @@ export function listConnectors(
 }
 
 /** What an evaluation says beside a device's evidence: its alarms, late measurements, when its connector listened. */
-export function createFindEvaluationContext({
+function createFindEvaluationContext({
   config,
   clock,
 }: Pick<Shared, 'config' | 'clock'>): FindEvaluationContext {
@@ -357,7 +357,7 @@ export function createFindEvaluationContext({
 const advisedLength = 32;
 
 /** What an external broker asks: only where a secret of its own says that there is one. */
-export function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Route[] {
+function listBrokerRoutes(shared: Shared, makeLimiter: MakeLimiter): Route[] {
   const { db, bus, keys, clock, disposables, metrics } = shared;
   const isDisabled = shared.disabled.has;
   const { brokerHookSecret: secret, bridgeSecret } = shared.config;

@@ -70,7 +70,7 @@ export function startJobs(shared: Shared, deps: JobDeps) {
 }
 
 /** A chore of the upkeep. */
-export const forgetOldJobs =
+const forgetOldJobs =
   ({ db }: Pick<Shared, 'db'>) =>
   (nowTs: WallMs): Promise<void> =>
     forgetJobs(db, { accountId: null, keep: 0, ...keptSince(nowTs) });
@@ -195,7 +195,7 @@ function startSending(
 const dayMs = 86_400_000;
 
 /** Where refused logins of this process are written down. */
-export function startRefusals({ db, clock, log, disposables }: Shared): RefusalLog {
+function startRefusals({ db, clock, log, disposables }: Shared): RefusalLog {
   const onError = (err: unknown) =>
     log
       .child({ component: 'audit' })
@@ -230,7 +230,7 @@ export function writeEndedSessions({
 }
 
 /** A chore of the upkeep. */
-export function forgetOldEntries({ config, db }: Shared): Chore {
+function forgetOldEntries({ config, db }: Shared): Chore {
   return async (nowTs, { signal }) => {
     await forgetEntries(db, nowTs - config.audit.days * dayMs, signal);
   };

@@ -33,7 +33,7 @@ export type RunningBridge = {
   isSubscribed(): boolean;
 };
 
-export type BridgeDeps = ConnectorContext & {
+type BridgeDeps = ConnectorContext & {
   settings: BridgeSettings;
   /** One run of this process. */
   runUuid: string;
@@ -156,12 +156,12 @@ async function readBroker(settings: BridgeSettings): Promise<BrokerAddress> {
   };
 }
 
-export type BridgeSettings = Extract<ConnectorSettings, { kind: 'bridge' }>;
+type BridgeSettings = Extract<ConnectorSettings, { kind: 'bridge' }>;
 
 const standByName = 'sensorium-bridge';
 
 /** What a bridge is called at the broker. */
-export function namesAtBroker({ id, broker: { username, shareName } }: BridgeSettings): {
+function namesAtBroker({ id, broker: { username, shareName } }: BridgeSettings): {
   username: string;
   clientId: string;
 } {
@@ -178,11 +178,11 @@ export function leaseNameOf(settings: BridgeSettings): string | null {
 }
 
 /** The bridges among connectors. */
-export function bridgesAmong(connectors: ConnectorSettings[]): BridgeSettings[] {
+function bridgesAmong(connectors: ConnectorSettings[]): BridgeSettings[] {
   return connectors.filter((connector) => connector.kind === 'bridge');
 }
 
-export type BridgeReportOptions = {
+type BridgeReportOptions = {
   db: Sql;
   connectorId: number;
   connectorName: string;
@@ -195,7 +195,7 @@ export type BridgeReportOptions = {
   refreshMs?: number;
 };
 
-export type BridgeReport = {
+type BridgeReport = {
   /** Something changed that others are to know at once. */
   changed(): void;
   /** Resolves when what is known has been written, or could not be. */
@@ -204,7 +204,7 @@ export type BridgeReport = {
 };
 
 /** Tells the other processes, by the database, how a bridge of this one stands. */
-export function startBridgeReport(options: BridgeReportOptions): BridgeReport {
+function startBridgeReport(options: BridgeReportOptions): BridgeReport {
   const { db, connectorId, connectorName, runUuid, read, onError, refreshMs = 5_000 } = options;
   let writing = Promise.resolve();
   let isDue = false;
@@ -247,7 +247,7 @@ export function startBridgeReport(options: BridgeReportOptions): BridgeReport {
 }
 
 /** A bridge of the configuration, wherever it runs, as anybody may see it. */
-export type SeenBridge = {
+type SeenBridge = {
   connectorName: string;
   /** `absent`: no process runs it. */
   state: 'connected' | 'disconnected' | 'absent';

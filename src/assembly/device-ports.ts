@@ -167,7 +167,7 @@ const quietMs = 250;
  * no other account's message was stored here, nor a request or an import of one begun, and no other process kept the
  * database busy. Undefined where devices are never to.
  */
-export function startCatchUpOf(
+function startCatchUpOf(
   shared: Shared,
   ingest: Pick<Ingest, 'isAlone'>,
 ): ((accountId: number) => boolean) | undefined {

@@ -108,7 +108,7 @@ function pickConnectors({ config: { role, connectors } }: Shared): ConnectorSett
 }
 
 /** Since when, and when not, the connectors of the configuration listen to their devices. */
-export async function startUptimeOf(shared: Shared): Promise<ConnectorUptime> {
+async function startUptimeOf(shared: Shared): Promise<ConnectorUptime> {
   const { config, db, clock, disposables } = shared;
   const log = shared.log.child({ component: 'devices' });
   const leaders = leadersAmong(config.connectors);
@@ -146,7 +146,7 @@ function sharedName(connector: ConnectorSettings): string {
 }
 
 /** Takes what devices send over MQTT, with a broker of its own. */
-export async function startMqtt(
+async function startMqtt(
   context: ConnectorContext,
   connectorId: number,
   logins: DeviceLogins,
@@ -208,7 +208,7 @@ function watchExpiry(
 }
 
 /** Takes what devices send over HTTP; the API listens for it, or `startUplinkHttp`. */
-export function startUplink(
+function startUplink(
   context: ConnectorContext,
   connectorId: number,
   logins: DeviceLogins,
@@ -297,7 +297,7 @@ type TicksContext = {
 };
 
 /** Evaluates timed conditions (a duration, a silence) when they are due: this process takes what is due of its own at once, of others a little later. */
-export function startTicksOf(
+function startTicksOf(
   shared: Shared,
   { ingest, throttle, connector, listening }: TicksContext,
 ): void {
@@ -330,7 +330,7 @@ type Watched = {
 const lateMs = 60_000;
 
 /** Has a watcher elsewhere see that devices are heard, and that what is due is done; where one is configured. */
-export function startHeartbeatOf(shared: Shared, { outbox, throttle, listening }: Watched): void {
+function startHeartbeatOf(shared: Shared, { outbox, throttle, listening }: Watched): void {
   const { config, db, clock, log, disposables } = shared;
   const { heartbeat } = config.notifications;
   if (heartbeat === null) return;

@@ -41,7 +41,7 @@ const ingestConnections = 5;
 const ingestConnectMs = 5_000;
 
 /** What devices' messages come to, once for all connectors of the process. */
-export type Ingestion = { ingest: Ingest; throttle: AccountThrottle; outbox: Notifications };
+type Ingestion = { ingest: Ingest; throttle: AccountThrottle; outbox: Notifications };
 
 /** Starts what stores devices' messages, what tells people of them, and what counts them against quotas. */
 export async function startIngestion(
@@ -164,7 +164,7 @@ function writersOf(
 }
 
 /** What accounts use of their quotas, written from time to time. */
-export async function startActivityOf(
+async function startActivityOf(
   { db, limitsOf, clock, log, disposables }: Shared,
   runUuid: string,
 ): Promise<Activity> {
@@ -180,12 +180,12 @@ export async function startActivityOf(
 }
 
 /** How many alarms of an account may be kept that open now: by both quotas. */
-export function eventsLeftOf(quota: EventQuotaOptions): (accountId: number) => number {
+function eventsLeftOf(quota: EventQuotaOptions): (accountId: number) => number {
   return (accountId) => Math.min(quota.eventsLeft(accountId), quota.eventsLeftNow(accountId));
 }
 
 /** What connectors ask whether an account's devices have to wait. */
-export async function startThrottleOf(
+async function startThrottleOf(
   { db, config, log, disposables, limitsOf, clock }: Shared,
   rate: EventRate,
   ingest: Pick<Ingest, 'ingest'>,

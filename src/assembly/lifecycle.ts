@@ -95,7 +95,7 @@ export function createBudget(totalMs: number): StopBudget {
 const toldPart = 0.85;
 
 /** A step took longer than its share; it was left where it was. */
-export class StepCut extends Error {
+class StepCut extends Error {
   readonly shareMs: number;
 
   constructor(shareMs: number) {
@@ -109,7 +109,7 @@ export class StepCut extends Error {
  * Waits for a step, for `shareMs` at most; rejects with a StepCut when it takes longer, and leaves it
  * alone then. `step` is told how long it may wait for others.
  */
-export async function inTime(step: (withinMs: number) => unknown, shareMs: number): Promise<void> {
+async function inTime(step: (withinMs: number) => unknown, shareMs: number): Promise<void> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new StepCut(shareMs)), shareMs);
   try {
@@ -138,15 +138,15 @@ export async function answerOf<T>(ask: () => Promise<T>): Promise<T | null> {
 export const databaseAnswers = (db: Sql) => answers(() => db.query('select 1'));
 
 /** What does not work, as `GET /v2/status` names it. */
-export type HealthPart = 'database-writes' | 'sessions';
+type HealthPart = 'database-writes' | 'sessions';
 
 /** Why, as a code of docs/operations.md, with what only the log says. */
-export type Failure = { reason: string; text: string; details?: Record<string, unknown> };
+type Failure = { reason: string; text: string; details?: Record<string, unknown> };
 
 /** Null: all is well; `unknown`: whoever could say does not answer. Never rejects. */
 export type HealthCheck = () => Promise<Failure | null | 'unknown'>;
 
-export type KnownFailure = { name: HealthPart; reason: string; sinceTs: number };
+type KnownFailure = { name: HealthPart; reason: string; sinceTs: number };
 
 export type HealthWatch = {
   /** Adds a check. Of several of one part the first that finds something counts. */
@@ -158,7 +158,7 @@ export type HealthWatch = {
   close(): Promise<void>;
 };
 
-export type HealthWatchDeps = {
+type HealthWatchDeps = {
   log: Log;
   registry: Registry;
   clock: Clock;

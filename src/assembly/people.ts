@@ -70,11 +70,11 @@ export async function startNotificationsOf(shared: Shared): Promise<Notification
 }
 
 /** Who is registered by the operator needs no other permission. */
-export function isSmsForAll({ accounts, notifications }: Config): boolean {
+function isSmsForAll({ accounts, notifications }: Config): boolean {
   return notifications.sms.forAll ?? !accounts.openRegistration;
 }
 
-export type InstallWarnings = {
+type InstallWarnings = {
   /** Numbers that no SMS will be sent to. */
   warnOfNumbers: (purposes: Purpose[], pathOf: PurposePath) => Warning[];
   /** The same, whether the account may send any, and which channels lead to nobody. */
@@ -142,7 +142,7 @@ export function mailOptions({
 }
 
 /** How messages get to contacts. */
-export function contactOptions(shared: Shared): ContactOptions {
+function contactOptions(shared: Shared): ContactOptions {
   const { config, db, keys, clock, publicUrl } = shared;
   const linkOf = (purpose: LinkPurpose) => (contactUuid: string) => {
     const token = makeContactToken(keys.mailLinks, purpose, { contactUuid, nowTs: clock() });
@@ -211,7 +211,7 @@ function rulesOf({ config }: Shared): DecideDeps['rules'] {
 }
 
 /** What messages need of the alarms that they are about. */
-export function alarmPortOf({ bus }: Pick<Shared, 'bus'>): AlarmPort {
+function alarmPortOf({ bus }: Pick<Shared, 'bus'>): AlarmPort {
   return {
     listAlarmsNow,
     lockAlarms,

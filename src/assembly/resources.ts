@@ -22,7 +22,7 @@ export type Memory = {
   addIntake(pause: (isShort: boolean) => void): () => void;
 };
 
-export type MemoryDeps = {
+type MemoryDeps = {
   settings: Settings['memory'];
   log: Logger;
   registry: Registry;
@@ -100,7 +100,7 @@ export function openFilesLimit(): number {
   return soft > 0 ? soft : Infinity;
 }
 
-export type PlacesDeps = {
+type PlacesDeps = {
   config: Pick<Config, 'role' | 'http'>;
   log: Log;
   registry: Registry;

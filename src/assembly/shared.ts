@@ -66,7 +66,7 @@ export type Shared = ClockParts & {
   kept: KeptHistory;
 };
 
-export type SharedOptions = Pick<Shared, 'disposables' | 'ingress' | 'readiness'> & {
+type SharedOptions = Pick<Shared, 'disposables' | 'ingress' | 'readiness'> & {
   /** Of the database. */
   connectionString: string;
   /** Told once when a later version has taken the tables away from this one. */
@@ -246,7 +246,7 @@ async function startBus(
 }
 
 /** Where links in mails lead. */
-export type PublicUrl = {
+type PublicUrl = {
   /** Without a slash at its end. */
   get(): string;
   /** HTTP listens on this port: known only then where any free one was asked for. */

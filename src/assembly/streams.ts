@@ -43,7 +43,7 @@ const heartbeatMs = 15_000;
 /** How long a reader may let a piece wait. */
 const patienceMs = 30_000;
 
-export type StreamParts = {
+type StreamParts = {
   auth: Pick<Auth, 'authenticate'>;
   tickets: Tickets;
   streams: StreamCount;

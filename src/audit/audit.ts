@@ -95,7 +95,7 @@ export async function insertEntries(
   );
 }
 
-export type AuditFilter = {
+type AuditFilter = {
   /** All where absent. */
   kinds?: AuditKind[] | undefined;
   /** Inclusive, ms. */
@@ -106,7 +106,7 @@ export type AuditFilter = {
   limit: number;
 };
 
-export type AuditPage = { entries: AuditEntry[]; next: AuditCursor | null };
+type AuditPage = { entries: AuditEntry[]; next: AuditCursor | null };
 
 type Row = {
   id: number;
@@ -230,7 +230,7 @@ export type AuditKind = z.infer<typeof AuditKind>;
 export type AuditDetails = Record<string, string | number | string[]>;
 
 /** Who did it. `service`: one of its own rules; `nobody`: somebody without credentials. */
-export const AuditActor = z
+const AuditActor = z
   .enum(['session', 'key', 'device', 'operator', 'service', 'nobody'])
   .meta({ id: 'AuditActor' });
 export type AuditActor = z.infer<typeof AuditActor>;
@@ -267,10 +267,10 @@ export const AuditEntry = z
 export type AuditEntry = z.infer<typeof AuditEntry>;
 
 /** Where a page ends: the next begins right behind it. */
-export const AuditCursor = z.object({ ts: cursorTs, id: z.int() });
+const AuditCursor = z.object({ ts: cursorTs, id: z.int() });
 export type AuditCursor = z.infer<typeof AuditCursor>;
 
-export const AuditQuery = z.object({
+const AuditQuery = z.object({
   kinds: z
     .string()
     .transform((text) => [...new Set(text.split(',').map((kind) => kind.trim()))].filter(Boolean))

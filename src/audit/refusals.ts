@@ -11,7 +11,7 @@ export type RefusalLog = {
   close(): Promise<void>;
 };
 
-export type RefusalLogOptions = {
+type RefusalLogOptions = {
   db: Sql;
   clock: Clock;
   intervalMs?: number;

@@ -13,7 +13,7 @@ import { DomainError } from '../errors.ts';
 import type { RequestInfo } from '../http/request.ts';
 import { defineRoute, type Route } from '../http/route.ts';
 
-export type BrokerRouteDeps = {
+type BrokerRouteDeps = {
   /** Checks the secret of the caller. */
   checkSecret: CheckSecret;
   /** Checks what a bridge shows to the broker. */
@@ -114,7 +114,7 @@ const allowed = (acl?: Rule[]): HookVerdict => ({
 });
 
 /** What EMQX's HTTP authenticator, by the template in config/, and mosquitto-go-auth send. */
-export const AuthenticateBody = z.object({
+const AuthenticateBody = z.object({
   username: z.string().default(''),
   password: z.string().default(''),
   /** Where the client comes from, for the list of refused logins; EMQX's word. */
@@ -122,11 +122,11 @@ export const AuthenticateBody = z.object({
 });
 
 /** How a denial is answered: in the answer's words, or by its status. */
-export const HookQuery = z.object({ deny: z.enum(['200', '403']).default('200') });
+const HookQuery = z.object({ deny: z.enum(['200', '403']).default('200') });
 export type HookQuery = z.infer<typeof HookQuery>;
 
 /** `action` is EMQX's word; `acc` mosquitto-go-auth's: 1 read, 2 write, 3 both, 4 subscribe. */
-export const AuthorizeBody = z.object({
+const AuthorizeBody = z.object({
   username: z.string().default(''),
   topic: z.string(),
   action: z.enum(['publish', 'subscribe']).optional(),
@@ -139,10 +139,10 @@ const Rule = z.object({
   action: z.enum(['publish', 'subscribe', 'all']),
   topic: z.string(),
 });
-export type Rule = z.infer<typeof Rule>;
+type Rule = z.infer<typeof Rule>;
 
 /** Both brokers' words for the same; EMQX 5.8 keeps `acl`, and asks no more about that connection. */
-export const HookVerdict = z.object({
+const HookVerdict = z.object({
   result: z.enum(['allow', 'deny']),
   is_superuser: z.literal(false),
   ok: z.boolean(),
@@ -152,10 +152,10 @@ export const HookVerdict = z.object({
 export type HookVerdict = z.infer<typeof HookVerdict>;
 
 /** What somebody wants to do with a topic, or a filter. */
-export type Wish = 'publish' | 'subscribe' | 'receive';
+type Wish = 'publish' | 'subscribe' | 'receive';
 
 /** Null where the request names nothing that could be allowed. */
-export function wishOf({ action, acc }: AuthorizeBody): Wish | null {
+function wishOf({ action, acc }: AuthorizeBody): Wish | null {
   if (action) return action;
   if (acc === 1) return 'receive';
   if (acc === 2) return 'publish';
@@ -168,35 +168,34 @@ const hasWildcard = (topic: string) => /[+#\0]/.test(topic);
  * A device publishes to its own `up/`, listens to its own `down/`, and nothing else. A broker compares topics letter by
  * letter: a filter whose uuid is in capitals would never be sent anything.
  */
-export function mayDevice(uuid: string, wish: Wish, topic: string): boolean {
+function mayDevice(uuid: string, wish: Wish, topic: string): boolean {
   if (wish === 'publish') return isBelow(topic, upPrefix(uuid)) && !hasWildcard(topic);
   if (wish === 'receive') return topic.startsWith(downPrefix(uuid));
   return topic.startsWith(downPrefix(uuid)) && findMatchedTopics(topic, downPrefix(uuid)) !== null;
 }
 
 /** A bridge does the opposite, for all devices. */
-export function mayBridge(wish: Wish, topic: string): boolean {
+function mayBridge(wish: Wish, topic: string): boolean {
   if (wish === 'subscribe') return /^(\$share\/[^/+#]+\/)?devices\/\+\/up\/#$/.test(topic);
   const direction = wish === 'publish' ? 'down' : 'up';
   return topic.split('/')[2] === direction && topic.startsWith('devices/') && !hasWildcard(topic);
 }
 
 /** The same as rules, for a broker that decides by itself. */
-export const rulesOfDevice = (uuid: string): Rule[] => [
+const rulesOfDevice = (uuid: string): Rule[] => [
   { permission: 'allow', action: 'publish', topic: `${upPrefix(uuid)}#` },
   { permission: 'allow', action: 'subscribe', topic: `${downPrefix(uuid)}#` },
   { permission: 'deny', action: 'all', topic: '#' },
 ];
 
-export const rulesOfBridge: Rule[] = [
+const rulesOfBridge: Rule[] = [
   { permission: 'allow', action: 'publish', topic: 'devices/+/down/#' },
   { permission: 'allow', action: 'subscribe', topic: 'devices/+/up/#' },
   { permission: 'deny', action: 'all', topic: '#' },
 ];
 
 /** Why somebody was not let in, for whoever counts. */
-export type HookRefusal =
-  'wrong-secret' | 'throttled' | 'bridge-wrong-password' | 'bridge-throttled';
+type HookRefusal = 'wrong-secret' | 'throttled' | 'bridge-wrong-password' | 'bridge-throttled';
 
 type GuessDeps = {
   secret: string;
@@ -243,7 +242,7 @@ export type SecretCheckDeps = GuessDeps & {
 };
 
 /** Lets brokers in. Throws `unauthenticated`, or `too-many-requests`. */
-export type CheckSecret = (request: RequestInfo) => Promise<void>;
+type CheckSecret = (request: RequestInfo) => Promise<void>;
 
 export function createSecretCheck(deps: SecretCheckDeps): CheckSecret {
   const guess = createGuesses('hook-address', deps);
@@ -261,13 +260,13 @@ export function createSecretCheck(deps: SecretCheckDeps): CheckSecret {
   };
 }
 
-export type BridgeCheckDeps = GuessDeps & {
+type BridgeCheckDeps = GuessDeps & {
   /** Told of each bridge that is not let in; `address`: where it comes from, if the broker said so. */
   onRefused: (reason: HookRefusal, address: string | undefined) => void;
 };
 
 /** Whether somebody who calls himself a bridge is one. */
-export type CheckBridge = (password: string, address: string | undefined) => Promise<boolean>;
+type CheckBridge = (password: string, address: string | undefined) => Promise<boolean>;
 
 /**
  * Anybody who reaches the broker can guess at what bridges show. Where the broker does not say from where, nobody

@@ -11,7 +11,7 @@ import {
   type LocalBusOptions,
 } from './bus.ts';
 
-export type RedisBusOptions = LocalBusOptions & {
+type RedisBusOptions = LocalBusOptions & {
   url: string;
   monotonicClock: MonotonicClock;
   /** Name of the Redis channel: one an installation. */
@@ -164,7 +164,7 @@ const Envelope = z.object({
   message: z.unknown(),
 });
 
-export type ReceivedMessage = {
+type ReceivedMessage = {
   from: string;
   message: { [C in Channel]: { channel: C; message: BusMessages[C] } }[Channel] | null;
 };

@@ -26,7 +26,7 @@ import { openTools, type Tools } from './operator-command.ts';
 type AskPassword = (email: string) => Promise<string>;
 
 /** Each gives the lines to print, and throws a DomainError that says what is wrong. */
-export type AccountCommand = (
+type AccountCommand = (
   tools: Tools,
   email: string,
   askPassword: AskPassword,
@@ -39,7 +39,7 @@ const passwords = createPasswords();
 /** A command has no client address, and there is no queue of logins to wait in. */
 const here = '';
 
-export const create: AccountCommand = async ({ db }, email, askPassword) => {
+const create: AccountCommand = async ({ db }, email, askPassword) => {
   const credentials = check({ email, password: await askPassword(email) });
   const account = await registerAccount(
     { db, passwords },
@@ -49,7 +49,7 @@ export const create: AccountCommand = async ({ db }, email, askPassword) => {
   return [`Created ${account.email} (${account.accountUuid}).`];
 };
 
-export const list: AccountCommand = async ({ db }) => {
+const list: AccountCommand = async ({ db }) => {
   const accounts = await listAccounts(db);
   const dayOf = (ts: number) => new Date(ts).toISOString().slice(0, 10);
   const lines = accounts.map(({ email, accountUuid, devices, createdTs, disabledTs }) =>
@@ -64,7 +64,7 @@ export const list: AccountCommand = async ({ db }) => {
   return accounts.length > 0 ? lines : ['There are no accounts.'];
 };
 
-export const resetPassword: AccountCommand = async (tools, email, askPassword) => {
+const resetPassword: AccountCommand = async (tools, email, askPassword) => {
   const { accountId, passwordHash: oldHash } = await getByEmail(tools, email);
   const { password } = check({ email, password: await askPassword(email) });
   const newHash = await passwords.hash(password, { address: here, who: email });
@@ -77,7 +77,7 @@ export const resetPassword: AccountCommand = async (tools, email, askPassword) =
   return [`${email} has a new password. All its sessions have ended.`];
 };
 
-export const remove: AccountCommand = async (tools, email) => {
+const remove: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   const { db, bus } = tools;
   const clearing = createClearing({
@@ -106,10 +106,8 @@ export const remove: AccountCommand = async (tools, email) => {
 /** What the operator has to allow an account. */
 const permissions: Record<string, typeof allowSms> = { sms: allowSms };
 
-export const allow: AccountCommand = (tools, email, _ask, [name = '']) =>
-  permit(tools, email, name, true);
-export const deny: AccountCommand = (tools, email, _ask, [name = '']) =>
-  permit(tools, email, name, false);
+const allow: AccountCommand = (tools, email, _ask, [name = '']) => permit(tools, email, name, true);
+const deny: AccountCommand = (tools, email, _ask, [name = '']) => permit(tools, email, name, false);
 
 async function permit(tools: Tools, email: string, name: string, may: boolean): Promise<string[]> {
   const set = Object.hasOwn(permissions, name) ? permissions[name] : undefined;
@@ -126,7 +124,7 @@ async function permit(tools: Tools, email: string, name: string, may: boolean): 
   return [may ? `${email} may send ${name}.` : `${email} may no longer send ${name}.`];
 }
 
-export const disable: AccountCommand = async (tools, email) => {
+const disable: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   const revokeSessions = revokeWith(tools);
   const deps = { db: tools.db, revokeSessions };
@@ -138,13 +136,13 @@ export const disable: AccountCommand = async (tools, email) => {
   ];
 };
 
-export const enable: AccountCommand = async (tools, email) => {
+const enable: AccountCommand = async (tools, email) => {
   const { accountId } = await getByEmail(tools, email);
   if (!(await enableAccount(tools, accountId, Date.now()))) return [`${email} was not disabled.`];
   return [`${email} may log in again, and its devices can log in with their existing tokens.`];
 };
 
-export async function getByEmail({ db }: Tools, email: string) {
+async function getByEmail({ db }: Tools, email: string) {
   const account = await findAccountByEmail(db, email);
   if (!account) throw new DomainError('not-found', `No account ${email}.`);
   return account;
@@ -168,7 +166,7 @@ function check(input: { email: string; password: string }): NewCredentials {
 }
 
 /** A link by which the owner sets a new password: for where no mail is sent, or none arrives. */
-export const resetLink: AccountCommand = async (tools, email) => {
+const resetLink: AccountCommand = async (tools, email) => {
   const { config, db } = tools;
   const account = await getByEmail(tools, email);
   if (account.isDisabled) throw new DomainError('account-disabled', `${email} is disabled.`);
@@ -192,7 +190,7 @@ export const resetLink: AccountCommand = async (tools, email) => {
 };
 
 /** Shows limit and usage of an account's quotas, or of one of them; changes that one. */
-export const quota: AccountCommand = async (tools, email, _askPassword, [name, value]) => {
+const quota: AccountCommand = async (tools, email, _askPassword, [name, value]) => {
   const { accountId } = await getByEmail(tools, email);
   if (name === undefined) return show(tools, accountId, quotaNames);
   if (!isQuotaName(name)) {

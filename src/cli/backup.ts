@@ -64,7 +64,7 @@ function explain(error: unknown): number {
 }
 
 /** `npm run backup -- --portable`: gives the exit status. */
-export async function backUpPortably(config: Config, target: string): Promise<number> {
+async function backUpPortably(config: Config, target: string): Promise<number> {
   await requireDatabase(config);
   const screen = createScreen(process.stdout);
   const startMs = performance.now();

@@ -125,7 +125,7 @@ export const consoleLog = {
   warn: ((_context, message) => console.error(message)) satisfies Write,
 };
 
-export type Output = { write(text: string): unknown; isTTY?: boolean; columns?: number };
+type Output = { write(text: string): unknown; isTTY?: boolean; columns?: number };
 
 /** Where a run is watched: one line that changes on a terminal, plain lines anywhere else. */
 export type Screen = {

@@ -128,13 +128,13 @@ const log = { ...consoleLog, info };
 type Found = { connectionString: string; release(): Promise<void> };
 
 /** A database that has this program's schema, and where its tables are. */
-export type ReachedDatabase = Found & { schema: string };
+type ReachedDatabase = Found & { schema: string };
 
 /**
  * The database that is configured; without one the embedded database, beside the service that runs
  * on it, or started for as long as this takes.
  */
-export async function reachDatabase(config: Config): Promise<ReachedDatabase> {
+async function reachDatabase(config: Config): Promise<ReachedDatabase> {
   const reached = await reachUnchanged(config);
   try {
     const { schema } = await migrate(reached.connectionString, { log });

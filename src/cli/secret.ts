@@ -21,9 +21,9 @@ import { openTools, type Tools } from './operator-command.ts';
 type Dialogue = { say(line: string): void; confirm(): Promise<boolean> };
 
 /** Gives the exit status: 0, or 1 where the service does not start or nothing was changed. */
-export type SecretCommand = (tools: Tools, config: Config, dialogue: Dialogue) => Promise<number>;
+type SecretCommand = (tools: Tools, config: Config, dialogue: Dialogue) => Promise<number>;
 
-export const status: SecretCommand = async ({ db }, config, { say }) => {
+const status: SecretCommand = async ({ db }, config, { say }) => {
   const examined = await examineSecret(db, config);
   const lines = examined.isAllowed
     ? [describeAllowed(examined, config), ...(await describeChange(db, examined))]
@@ -32,7 +32,7 @@ export const status: SecretCommand = async ({ db }, config, { say }) => {
   return examined.isAllowed ? 0 : 1;
 };
 
-export const accept: SecretCommand = async (tools, config, { say, confirm }) => {
+const accept: SecretCommand = async (tools, config, { say, confirm }) => {
   const { secretPlace: place } = config;
   const examined = await examineSecret(tools.db, config);
   if (examined.isAllowed) {

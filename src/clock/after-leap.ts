@@ -10,7 +10,7 @@ import type { Sql } from '../db/sql.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /** The longest that the timer of an alarm waits by itself, and that an alarm of a reported event stays open; ms. */
-export type LongestWaits = { ringMaxAgeMs: number; reportedForMs: number };
+type LongestWaits = { ringMaxAgeMs: number; reportedForMs: number };
 
 type Step = {
   /** `table.column` of each time that it looks at or changes. */

@@ -44,10 +44,10 @@ export type Reading = {
 };
 
 /** `start`, `leap`: found here. `shared`: another process found it, and wrote it down. */
-export type DoubtReason = 'start' | 'leap' | 'shared';
+type DoubtReason = 'start' | 'leap' | 'shared';
 
 /** `back`: the clock is where it should be. `steady`: it went on for an hour. `shared`: by another one, or by the operator. */
-export type BeliefReason = 'back' | 'steady' | 'shared';
+type BeliefReason = 'back' | 'steady' | 'shared';
 
 type Clocks = Pick<Reading, 'ts' | 'monotonicMs' | 'suspendedMs'>;
 

@@ -137,7 +137,7 @@ async function readTls(env: Environment, problems: string[]): Promise<Config['mq
  * Lays the user's settings over the defaults. What is wrong is added to `problems`, and null given
  * where nothing can be made of it.
  */
-export async function readSettings(
+async function readSettings(
   configDir: string,
   configFile: string | undefined,
   problems: string[],
@@ -195,12 +195,12 @@ function isObject(value: unknown): value is Record<string, unknown> {
 }
 
 /** An object of settings, or what is wrong with the file, without its name. */
-export type Laid = { value: object } | { problem: string };
+type Laid = { value: object } | { problem: string };
 
 const modules = ['.ts', '.mts', '.js', '.mjs'];
 
 /** Reads a file of settings that is laid over the defaults: JSON, or a module whose default export it is. */
-export async function readLaid(file: string): Promise<Laid> {
+async function readLaid(file: string): Promise<Laid> {
   try {
     // Read in any case: what is no file is then the same problem for both kinds.
     const bytes = await readFile(file);
@@ -278,7 +278,7 @@ type Name = 'TLS_CERT_FILE' | 'TLS_KEY_FILE';
  * What is wrong with the files of a certificate and its key, a line for each; read as they will be
  * used. A file that is not named is reported elsewhere.
  */
-export async function checkCertificate(
+async function checkCertificate(
   certFile: string | undefined,
   keyFile: string | undefined,
 ): Promise<string[]> {

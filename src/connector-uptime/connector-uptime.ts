@@ -2,7 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import { type Listening, unnoticedGapMs } from '../engine/last-seen.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
-export type ConnectorUptimeOptions = {
+type ConnectorUptimeOptions = {
   db: Sql;
   /** The service's time, ms. */
   clock: Clock;
@@ -115,7 +115,7 @@ type Heard = {
 const never: Listening = { gaps: [{ fromTs: 0, toTs: null }] };
 
 /** What the database says of connectors, kept for rules that cannot wait. */
-export type HeardConnectors = {
+type HeardConnectors = {
   /** From this time on gaps are to be read: those that ended before are known. */
   readonly sinceTs: number;
   note(rows: HeardRow[]): void;
@@ -126,7 +126,7 @@ export type HeardConnectors = {
 };
 
 /** `keptMs`: gaps that ended earlier are forgotten. `silentMs`: a connector that is silent for longer does not listen. */
-export function createHeardConnectors(keptMs: number, silentMs: number): HeardConnectors {
+function createHeardConnectors(keptMs: number, silentMs: number): HeardConnectors {
   const connectors = new Map<number, Heard>();
   let sinceTs = 0;
 
@@ -174,12 +174,12 @@ function merge(known: Gap[], read: Gap[], leastTs: number): Gap[] {
 }
 
 /** A connector that says nothing for longer did not listen. */
-export const gapSeconds = unnoticedGapMs / 1_000;
+const gapSeconds = unnoticedGapMs / 1_000;
 /** How long gaps are kept: as long as the longest time that purposes can ask for. */
-export const keptDays = 31;
+const keptDays = 31;
 
 /** `from_at` and `to_at`: one of its gaps; null where it has none. */
-export type HeardRow = {
+type HeardRow = {
   connector_id: number;
   heard_at: number;
   from_at: number | null;
@@ -227,7 +227,7 @@ export async function noteListening(db: Sql, connectorIds: number[]): Promise<vo
  * When each connector last listened, with each of its gaps that ended after `sinceTs` (ms), in their order.
  * `connectorId`: only of this one.
  */
-export async function listHeard(
+async function listHeard(
   db: Sql,
   sinceTs: number,
   connectorId: number | null = null,

@@ -134,7 +134,7 @@ export type Built =
   | { state: 'building' | 'failed' }
   | { state: 'ready'; dir: string; files: ReadonlyMap<string, string> };
 
-export type ConsoleBuild = {
+type ConsoleBuild = {
   find(): Built;
   /** From now on the log says that it failed: what the service itself could not start for has been said by then. */
   tell(): void;

@@ -30,7 +30,7 @@ const Credentials = z.object({
   password: z.string().meta({ format: 'password' }),
 });
 
-export type SessionRoutesDeps = {
+type SessionRoutesDeps = {
   cookie: SessionCookie;
   /** Verifies the credentials and begins a session. Throws `unauthenticated`, or `too-many-requests`. */
   signIn: (
@@ -137,7 +137,7 @@ function isOver(error: unknown): boolean {
 }
 
 /** What is asked of a request to know whether its cookie counts. `header`: empty where there is none. */
-export type CookieRequest = { method: string; header(name: string): string };
+type CookieRequest = { method: string; header(name: string): string };
 
 export type SessionCookie = {
   /** The session's token; null where no cookie came. Throws `forbidden` where it must not count. */
@@ -149,7 +149,7 @@ export type SessionCookie = {
   clear(isHttps: boolean): string[];
 };
 
-export type SessionCookieOptions = {
+type SessionCookieOptions = {
   /** What account tokens are signed with, newest first. */
   keys: readonly Buffer[];
   /** `PUBLIC_URL`; null without. */

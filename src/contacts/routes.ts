@@ -37,7 +37,7 @@ import {
 } from './contacts.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-export type ContactRouteDeps = ReplaceDeps & {
+type ContactRouteDeps = ReplaceDeps & {
   /** What links in mails are signed with, newest first. */
   linkKeys: readonly Buffer[];
   /** What the secrets of webhooks are derived from, newest first. */
@@ -165,7 +165,7 @@ type PageDeps = { db: Database; linkKeys: readonly Buffer[]; alarms: AlarmsOfCon
  * Where links in mails lead. GET shows a button and changes nothing, for mail scanners follow links; POST
  * does it, by the button or by the mail program itself (RFC 8058). Both can be done again.
  */
-export function contactPageRoutes(deps: PageDeps): Route[] {
+function contactPageRoutes(deps: PageDeps): Route[] {
   return [
     ...routesOf('confirm', deps, ({ contactUuid, madeTs }, nowTs) =>
       deps.db.transaction(async (tx) => {
@@ -216,7 +216,7 @@ type Words = { invalid: PageText } & Record<
 >;
 
 /** What the pages say that links in mails to contacts lead to. */
-export const contactPageWords: Record<Language, Words> = {
+const contactPageWords: Record<Language, Words> = {
   en: {
     invalid: {
       title: 'This link is not valid',
@@ -278,7 +278,7 @@ export const contactPageWords: Record<Language, Words> = {
 type Deps = { db: Sql; webhookKeys: readonly Buffer[] };
 
 /** The answer of GET and PUT /v2/accounts/contacts. */
-export async function describeContacts(
+async function describeContacts(
   { db, webhookKeys }: Deps,
   accountId: number,
   nowTs: WallMs,
@@ -325,7 +325,7 @@ function lastOf({
 }
 
 /** Queues messages to contacts within the caller's transaction, as far as the day's limits go. */
-export type SendToContacts = (
+type SendToContacts = (
   tx: Sql,
   accountId: number,
   messages: {
@@ -337,7 +337,7 @@ export type SendToContacts = (
 ) => Promise<{ state: 'queued' | 'held-back'; reason?: string }[]>;
 
 /** What a change of contacts means for alarms, within its transaction. */
-export type AlarmsOfContacts = {
+type AlarmsOfContacts = {
   /** Nobody else settles messages about these alarms until the transaction ends. */
   lock: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
   /** Messages of these announcements will not be sent. */
@@ -346,7 +346,7 @@ export type AlarmsOfContacts = {
   wake: (tx: Sql, accountId: number, nowTs: WallMs) => Promise<void>;
 };
 
-export type ReplaceDeps = {
+type ReplaceDeps = {
   db: Database;
   limitsOf: LimitsOf;
   sendToContacts: SendToContacts;
@@ -358,7 +358,7 @@ export type ReplaceDeps = {
  * Makes the lists of an account's contacts what they are to be; each e-mail address that is new is asked
  * for confirmation. Throws `quota-exceeded` where there would be more than before and than there may be.
  */
-export async function replaceContacts(
+async function replaceContacts(
   { db, limitsOf, sendToContacts, alarms, isPrivateAllowed }: ReplaceDeps,
   accountId: number,
   { update, by }: { update: ContactsUpdate; by: DoneBy },

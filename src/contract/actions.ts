@@ -30,13 +30,13 @@ const PhoneNumber = Text.min(1)
   .max(32)
   .overwrite((text) => normalizePhoneNumber(text) ?? text);
 
-export const smsMembers = {
+const smsMembers = {
   text: Text.optional(),
   phoneNumber: z.array(PhoneNumber).max(10).default([]),
 };
 
 /** One SMS a number; none without a text. */
-export const sms: Action<{
+const sms: Action<{
   sms?: { text?: string | undefined; phoneNumber: string[] } | undefined;
 }> = {
   name: 'sms',
@@ -51,22 +51,22 @@ export const sms: Action<{
   },
 };
 
-export const recordMembers = {
+const recordMembers = {
   sendEvent: z.boolean().default(false),
   sendLog: z.boolean().default(false),
 };
 
 /** Records the firing as an event, as the event's own `eventLog` does. */
-export const record: Action<{ cloud?: { sendEvent: boolean; sendLog: boolean } | undefined }> = {
+const record: Action<{ cloud?: { sendEvent: boolean; sendLog: boolean } | undefined }> = {
   name: 'record',
   reaches: 'history',
   isAsked: ({ cloud }) => cloud?.sendEvent === true || cloud?.sendLog === true,
 };
 
-export const pushMembers = { sendPush: z.boolean().default(false) };
+const pushMembers = { sendPush: z.boolean().default(false) };
 
 /** One push, for every token that the account has when it is sent. */
-export const push: Action<{ cloud?: { sendPush: boolean } | undefined }> = {
+const push: Action<{ cloud?: { sendPush: boolean } | undefined }> = {
   name: 'push',
   reaches: 'people',
   isAsked: ({ cloud }) => cloud?.sendPush === true,
@@ -76,10 +76,10 @@ export const push: Action<{ cloud?: { sendPush: boolean } | undefined }> = {
   },
 };
 
-export const moveMembers = { gotoStId: integer32.optional(), gotoPuId: integer32.optional() };
+const moveMembers = { gotoStId: integer32.optional(), gotoPuId: integer32.optional() };
 
 /** Moves the device to another state, of this purpose or of another one; where to: `targetOf`. */
-export const move: Action<{
+const move: Action<{
   engine?: { gotoStId?: number | undefined; gotoPuId?: number | undefined } | undefined;
 }> = {
   name: 'move',
@@ -87,10 +87,10 @@ export const move: Action<{
   isAsked: ({ engine }) => engine?.gotoStId !== undefined || engine?.gotoPuId !== undefined,
 };
 
-export const showTextMembers = { showText: Text.optional() };
+const showTextMembers = { showText: Text.optional() };
 
 /** The device shows a text. */
-export const showText: Action<{ display?: { showText?: string | undefined } | undefined }> = {
+const showText: Action<{ display?: { showText?: string | undefined } | undefined }> = {
   name: 'show-text',
   reaches: 'device',
   isAsked: ({ display }) => display?.showText !== undefined,
@@ -106,7 +106,7 @@ const sevenDays = { ms: 7 * 24 * 60 * 60_000, words: '7 days' };
  * `alarm`: whether firings are kept as an alarm, where that is not decided by whom they notify. `keepMs`: how much
  * longer it stays open. `repeatMs`: people are notified of it again, so long after the last time.
  */
-export const alarmMembers = {
+const alarmMembers = {
   alarm: z.boolean().optional().meta({
     description: 'True: firings are kept as an alarm. False: people are notified of each one.',
   }),
@@ -119,7 +119,7 @@ export const alarmMembers = {
 };
 
 /** A firing is kept as an alarm, also where nobody is notified of it. */
-export const alarm: Action<{ alarm?: boolean | undefined }> = {
+const alarm: Action<{ alarm?: boolean | undefined }> = {
   name: 'alarm',
   reaches: 'alarms',
   isAsked: (actions) => actions.alarm === true,
@@ -143,7 +143,7 @@ export type Actions = z.infer<typeof Actions>;
 /** Every kind of action there is: one more is a file beside these, its members above, and its name here. */
 export const actionKinds: readonly Action<Actions>[] = [record, push, sms, showText, move, alarm];
 
-export type Kinds = readonly Action<Actions>[];
+type Kinds = readonly Action<Actions>[];
 
 /** The kinds of action that an event with these actions asks for. */
 export function listAsked(actions: Actions, kinds: Kinds = actionKinds): Kinds {

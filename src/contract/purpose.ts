@@ -6,10 +6,10 @@ import type { Configuration } from './configuration.ts';
 import { duration, integer, integer32, oneMinute, oneSecond, Position, Text } from './values.ts';
 
 /** Something wrong with how the parts of a purpose fit together. */
-export type StructuralProblem = { path: (string | number)[]; message: string };
+type StructuralProblem = { path: (string | number)[]; message: string };
 
 /** A cause as far as it could be read: any member may be missing or of another type. */
-export type ReadableCause = { threshold?: unknown; thresholds?: unknown; measurement?: unknown };
+type ReadableCause = { threshold?: unknown; thresholds?: unknown; measurement?: unknown };
 
 type Members = Record<string, unknown>;
 type Path = (string | number)[];
@@ -18,7 +18,7 @@ type Path = (string | number)[];
 const maxAgedCount = 64;
 
 /** Members of a cause that contradict what it says of time, each with what to write instead. */
-export function timeProblems(cause: ReadableCause, path: Path): StructuralProblem[] {
+function timeProblems(cause: ReadableCause, path: Path): StructuralProblem[] {
   const threshold = membersOf(cause.threshold);
   const thresholds = membersOf(cause.thresholds);
   return [
@@ -110,7 +110,7 @@ const maxPurposeBytes = 256 * 1024;
  * referred to and not there, conditions on time that exclude each other, a size beyond 256 KiB. Reads purposes
  * that are wrong in other ways too.
  */
-export function structuralProblems(purpose: Readable | undefined): StructuralProblem[] {
+function structuralProblems(purpose: Readable | undefined): StructuralProblem[] {
   if (typeof purpose !== 'object' || purpose === null) return [];
   const states = listOf<ReadableState>(purpose.states);
   const stIds = new Set(states.map((state) => state.stId));

@@ -122,7 +122,7 @@ export function isSamePlace(one: Place | null, other: Place | null): boolean {
  * a bridge; when it was heard last says more.
  */
 export const presences = ['online', 'offline', 'intermittent'] as const;
-export type Presence = (typeof presences)[number];
+type Presence = (typeof presences)[number];
 
 /** Of a device that is connected, or was heard last, where `isIntermittent` says of which kind. */
 export function presenceOf(connected: boolean, isIntermittent: boolean): Presence {

@@ -224,7 +224,7 @@ export function schemaNameFor(leastWriter: string): string {
  * Where a connection looks for tables: where they are now, and where a later version puts them that lets no
  * version before this one write. Extensions have their functions in `public`.
  */
-export function searchPathFor(schema: string): string {
+function searchPathFor(schema: string): string {
   return [...new Set([schema, schemaNameFor(version)]), 'public'].join(',');
 }
 
@@ -233,7 +233,7 @@ export type Transaction = Sql & {
   copyIn(statement: string, bytes: Buffer): Promise<void>;
 };
 
-export type TransactionOptions = {
+type TransactionOptions = {
   /**
    * The transaction whose commit need not be waited for: this one begins behind it, on its connection,
    * and is itself committed only if that one was; `unavailable` where it was not.
@@ -250,7 +250,7 @@ export type Committing = {
 };
 
 /** Whoever lends connections out. */
-export type Lender = {
+type Lender = {
   take(): Promise<pg.PoolClient>;
   /** `broken`: the error after which the connection cannot be used any more. */
   giveBack(client: pg.PoolClient, broken?: Error): void;
@@ -286,7 +286,7 @@ class SharedConnection {
  * waits only for transactions that have a row or a message of their own in the log. Without it a repeated measurement,
  * found stored, would be acknowledged although no standby has it (docs/reliability.md).
  */
-export const commit = `select pg_logical_emit_message(true, 'sensorium', ''); commit`;
+const commit = `select pg_logical_emit_message(true, 'sensorium', ''); commit`;
 
 /**
  * The statements of one transaction. Its work may send several without waiting in between: where the connection is not
@@ -350,7 +350,7 @@ class OpenTransaction implements Transaction {
  * then as what it has written. Rejects with the error that ended the transaction, also where `work` heard of another one
  * first or went on after it.
  */
-export async function transaction<T>(
+async function transaction<T>(
   lender: Lender,
   work: (tx: Transaction) => Promise<T>,
   { behind, onCommitting }: TransactionOptions = {},
@@ -393,7 +393,7 @@ function throwOvertaken(cause: unknown): never {
   throw new DomainError('unavailable', message, { cause });
 }
 
-export type PatienceOptions = {
+type PatienceOptions = {
   /** After this long without an answer, in milliseconds, a second connection checks the database. */
   patienceMs: number;
   /** The check, over a connection that nothing else uses; rejects soon where there is no answer. */

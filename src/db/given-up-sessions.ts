@@ -18,7 +18,7 @@ export type GivenUpSessions = {
   close(): Promise<void>;
 };
 
-export type GivenUpSessionsOptions = {
+type GivenUpSessionsOptions = {
   connectionString: string;
   applicationName?: string | undefined;
   /** How long an answer is waited for, ms. */

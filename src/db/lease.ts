@@ -15,7 +15,7 @@ type LeasePace = {
   forgetMs: number;
 };
 
-export type LeaseOptions = {
+type LeaseOptions = {
   connectionString: string;
   /** The name of the lease: one process at a time holds it. */
   name: string;
@@ -167,7 +167,7 @@ function openSession({ connectionString, holder }: LeaseOptions, pace: LeasePace
   });
 }
 
-export type OtherProcessesDeps = {
+type OtherProcessesDeps = {
   db: Sql;
   /** Milliseconds that only go forward. */
   monotonicClock: MonotonicClock;

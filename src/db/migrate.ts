@@ -31,7 +31,7 @@ export type MigrationLog = Pick<Log, 'info' | 'warn'>;
 /** What a migration in TypeScript exports. `pgm.noTransaction()` is for what cannot run inside one. */
 type MigrationModule = { up(pgm: MigrationBuilder): void | Promise<void> };
 
-export type MigrateOptions = {
+type MigrateOptions = {
   log: MigrationLog;
   /** Of the program that migrates; this one's if absent. */
   version?: string;
@@ -42,7 +42,7 @@ export type MigrateOptions = {
 };
 
 /** A database that has this program's schema, and where its tables are. */
-export type Migrated = Storage & { schema: string };
+type Migrated = Storage & { schema: string };
 
 /** An advisory lock of its own, held while one process migrates and the others wait. */
 const migrationLock = 7200;
@@ -203,7 +203,7 @@ type PlaceOptions = { version: string; pending: KnownMigration[] } & LockOptions
  * before the first of the migrations runs; in an empty database it makes that schema. Programs find tables by the schema's name, so those that may not
  * write any more can store nothing from then on. Where all may go on, nothing is moved.
  */
-export async function placeTables(
+async function placeTables(
   client: pg.Client,
   { schema }: SchemaState,
   { version, pending, ...lock }: PlaceOptions,

@@ -5,7 +5,7 @@ import { StartError } from '../start-error.ts';
 import type { Sql } from './sql.ts';
 
 /** A migration that has run, as recorded in the database; null where a version before 0.2.0 recorded it. */
-export type AppliedMigration = {
+type AppliedMigration = {
   name: string;
   programVersion: string | null;
   leastWriter: string | null;
@@ -109,7 +109,7 @@ async function exists(sql: Sql, table: string): Promise<boolean> {
 }
 
 /** Below zero where version `a` came before `b`; both `major.minor.patch`, what follows a `-` left out. */
-export function compareVersions(a: string, b: string): number {
+function compareVersions(a: string, b: string): number {
   const [one, other] = [partsOf(a), partsOf(b)];
   const at = one.findIndex((part, index) => part !== other[index]);
   return at < 0 ? 0 : (one[at] ?? 0) - (other[at] ?? 0);
@@ -153,7 +153,7 @@ export async function listMigrations(dir: string): Promise<KnownMigration[]> {
 }
 
 /** Whether a program of this version may write, as the schema says. */
-export function mayWrite(version: string, { leastWriter }: CurrentSchema): boolean {
+function mayWrite(version: string, { leastWriter }: CurrentSchema): boolean {
   return compareVersions(version, leastWriter) >= 0;
 }
 
@@ -191,10 +191,7 @@ function describeForeign({ name, programVersion, leastWriter }: AppliedMigration
 }
 
 /** For a running and a starting program: which version the tables belong to now, and what to do. */
-export function describeMoved(
-  { leastWriter, changedBy }: CurrentSchema,
-  version: string,
-): string[] {
+function describeMoved({ leastWriter, changedBy }: CurrentSchema, version: string): string[] {
   return [
     `Sensorium ${changedBy} migrated the database and allows only version ${leastWriter} or ` +
       `later to write; this is ${version}.`,
@@ -202,7 +199,7 @@ export function describeMoved(
   ];
 }
 
-export type SchemaWatchOptions = {
+type SchemaWatchOptions = {
   /** Asked periodically; while it is away nothing is known. */
   sql: Sql;
   /** Where this program's connections look for tables. */

@@ -6,14 +6,14 @@ import type { Database, Wait } from './database.ts';
 import type { Sql } from './sql.ts';
 
 /** What one request of an account does in the database. */
-export type AccountWork = {
+type AccountWork = {
   /** The statements of `work` take the account's turns, one at a time. */
   run<T>(work: () => Promise<T>): Promise<T>;
   /** It was answered: what it left behind runs as the service's own. */
   end(): void;
 };
 
-export type SharesOptions = {
+type SharesOptions = {
   /** Connections of the pool. */
   connections: number;
   /** How a statement is waited for; see `createPatience`. */

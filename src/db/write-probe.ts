@@ -20,7 +20,7 @@ export type WriteFailure = {
 };
 
 /** A session that others wait for. */
-export type Blocker = { pid: number; application: string; user: string; state: string };
+type Blocker = { pid: number; application: string; user: string; state: string };
 
 export type WriteProbe = {
   /** Tries a commit. Null where it returns; `unknown` where the server does not answer at all. */
@@ -29,7 +29,7 @@ export type WriteProbe = {
   close(): void;
 };
 
-export type WriteProbeDeps = {
+type WriteProbeDeps = {
   /**
    * Opens one connection, which nothing else uses, and whose answers are waited for: what a commit waits for is looked up
    * while it waits.

@@ -198,7 +198,7 @@ export async function listReachable(
 }
 
 /** Without those that have all of these labels already, or none of those that are taken off. */
-export async function leaveOutLabelled(
+async function leaveOutLabelled(
   tx: Sql,
   of: { accountId: number; uuids: readonly string[]; action: string; labels: readonly string[] },
 ): Promise<string[]> {

@@ -21,7 +21,7 @@ import type { LoginWatch } from './refused-logins.ts';
 /** What a device shows: its uuid and its token. `address`: where it comes from, where that is known. */
 type DeviceCredentials = { username: string; password: string; address?: string | undefined };
 
-export type DeviceAuthenticatorDeps = {
+type DeviceAuthenticatorDeps = {
   db: Sql;
   /** What tokens are derived from, newest first. */
   keys: readonly Buffer[];

@@ -31,7 +31,7 @@ import { nameOf } from './queries.ts';
 import { describeConnector, type RegisterDeviceDeps } from './register.ts';
 import { DescribedDevice, exampleConfiguration, noSuchDevice, OneDevice } from './schema.ts';
 
-export type OneDeviceDeps = Pick<RegisterDeviceDeps, 'keys' | 'listConnectors'> & { db: Sql };
+type OneDeviceDeps = Pick<RegisterDeviceDeps, 'keys' | 'listConnectors'> & { db: Sql };
 
 /** One device: what the list has of it, where it connects, and how its profiles stand. */
 export function deviceRoute({ db, keys, listConnectors }: OneDeviceDeps): Route {
@@ -78,7 +78,7 @@ type ProfileOfDevice = {
   ts: number;
 };
 
-export type DeviceFacts = {
+type DeviceFacts = {
   connectorId: number;
   registeredTs: number;
   configuredTs: number;
@@ -87,7 +87,7 @@ export type DeviceFacts = {
 };
 
 /** What is known of one device beside what lists have; null when the account has no such device. */
-export async function findDeviceFacts(
+async function findDeviceFacts(
   sql: Sql,
   accountId: number,
   uuid: string,
@@ -131,7 +131,7 @@ export async function checkReach(
 }
 
 /** JSON stays the stored text: it is passed on unchanged, and may be megabytes. */
-export type ConfigurationRow = {
+type ConfigurationRow = {
   configuration: string;
   pu_id: number;
   st_id: number;
@@ -174,7 +174,7 @@ export async function listConfigurations(
  * Replaces the configuration and voids what was computed from the one before; gives the device's
  * id, or null when the account has no such device.
  */
-export async function updateConfiguration(
+async function updateConfiguration(
   tx: Sql,
   accountId: number,
   uuid: string,
@@ -278,7 +278,7 @@ export function configureRoute({
 }
 
 /** Gives a `DescribedDevice` as JSON text. */
-export type DescribeDevice = (
+type DescribeDevice = (
   accountId: number,
   uuid: string,
   timestamp: number,
@@ -288,7 +288,7 @@ export type DescribeDevice = (
  * Get Configuration, specification section 2.4; null when the account has no such device. Requests
  * that come at once share a query, which is always made after they came.
  */
-export function createDescribeDevice(db: Sql): DescribeDevice {
+function createDescribeDevice(db: Sql): DescribeDevice {
   const configurations = coalesce({
     load: (uuids: string[]) => listConfigurations(db, uuids),
     maxKeys: 100,
@@ -348,7 +348,7 @@ export type FindEvaluationContext = (
   },
 ) => Promise<Omit<EvaluationContext & AskedAt, 'nowTs'>>;
 
-export type EvaluationRouteDeps = {
+type EvaluationRouteDeps = {
   db: Sql;
   findNewest: FindNewestOf;
   findEvaluationContext?: FindEvaluationContext;
@@ -419,7 +419,7 @@ type EvaluationRow = {
 };
 
 /** Where a device of the account stands in its current profile; null where there is no such device. */
-export async function findEvaluation(
+async function findEvaluation(
   db: Sql,
   accountId: number,
   uuid: string,

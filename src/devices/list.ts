@@ -12,7 +12,7 @@ import { type ConnectorAddress, DeviceList, FleetQuery, intermittentAmong } from
 import { deriveToken } from './tokens.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-export type ListDevicesDeps = {
+type ListDevicesDeps = {
   db: Sql;
   listConnectors: () => readonly ConnectorAddress[];
   /** What device tokens are derived from, newest first. */
@@ -81,7 +81,7 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
   });
 }
 
-export type ConnectorsById = ReadonlyMap<number, Pick<ConnectorAddress, 'kind' | 'protocol'>>;
+type ConnectorsById = ReadonlyMap<number, Pick<ConnectorAddress, 'kind' | 'protocol'>>;
 
 export const connectorsById = (connectors: readonly ConnectorAddress[]): ConnectorsById =>
   new Map(connectors.map((connector) => [connector.id, connector]));
@@ -110,7 +110,7 @@ export function toFound(
   };
 }
 
-export type ListedDevice = {
+type ListedDevice = {
   uuid: string;
   token_version: number;
   name: string;
@@ -138,7 +138,7 @@ const pageNameBytes = 1_048_576;
  * Pages of an account's devices, in the order of their registration; none where it has none. `labels`: only
  * those that have one of these; null: all.
  */
-export async function* listDevices(
+async function* listDevices(
   db: Sql,
   accountId: number,
   labels: readonly string[] | null = null,
@@ -186,7 +186,7 @@ async function readPage(
 }
 
 /** Devices whose tokens are derived before others have their turn: about 3 ms of work. */
-export const devicesInTurn = 500;
+const devicesInTurn = 500;
 
 /**
  * The answer of Get user devices, specification section 4.3, written as it is made. `keys`: what tokens are
@@ -212,7 +212,7 @@ export async function* writeDeviceList(
 }
 
 /** A device of a list. */
-export function toListed(
+function toListed(
   keys: readonly Buffer[] | null,
   row: ListedDevice,
 ): DeviceList['devices'][number] {
@@ -227,7 +227,7 @@ export function toListed(
   };
 }
 
-export type FoundDevice = ListedDevice & {
+type FoundDevice = ListedDevice & {
   id: number;
   /** The one it was given. */
   connectorId: number;
@@ -313,7 +313,7 @@ export async function selectDevices(sql: Sql, filter: FleetFilter): Promise<stri
 }
 
 /** How many devices all the filters let through. */
-export async function countMatching(sql: Sql, filter: FleetFilter): Promise<number> {
+async function countMatching(sql: Sql, filter: FleetFilter): Promise<number> {
   const { rows } = await sql.query<{ count: number }>(
     `
       select count(*)::integer as count
@@ -327,7 +327,7 @@ export async function countMatching(sql: Sql, filter: FleetFilter): Promise<numb
 }
 
 /** Which devices are looked for. `labels`: only those that have one of these; null: any. */
-export type FleetFilter = FleetQuery & {
+type FleetFilter = FleetQuery & {
   accountId: number;
   labels: readonly string[] | null;
   /** Which mutes have not ended, ms. */
@@ -339,22 +339,22 @@ export type FleetFilter = FleetQuery & {
 };
 
 /** Mutes that have not ended, as SQL. `now`: the parameter that is the time, ms. */
-export const joinMutes = (now: string, deviceId = 'd.id') => `
+const joinMutes = (now: string, deviceId = 'd.id') => `
         left join device_mute m on m.device_id = ${deviceId} and m.until_at > ms_to_timestamp(${now}::bigint)`;
 
 /** The account's devices within reach, as SQL: `$1` and `$2`. */
-export const within = 'd.account_id = $1 and ($2::text[] is null or d.labels && $2)';
+const within = 'd.account_id = $1 and ($2::text[] is null or d.labels && $2)';
 
 const hasProfile = (states: string) => `exists (
   select from device_profile p where p.device_id = d.id and p.state in ${states})`;
-export const waits = hasProfile(textList(awaitingAnswer));
+const waits = hasProfile(textList(awaitingAnswer));
 const runs = hasProfile(`('current')`);
 
 /** What is acknowledged is wrong still. */
-export const hasAlarm = `
+const hasAlarm = `
   d.id in (select a.device_id from alarm a where a.account_id = $1 and a.closed_at is null)`;
 
-export const isRefused = `
+const isRefused = `
   d.id in (select r.device_id from refused_login r
             where r.account_id = $1 and r.is_open and r.device_id is not null)`;
 const refusedFilter = (refused: boolean | undefined) => {
@@ -374,7 +374,7 @@ const search = `($3::text is null
                   or strpos(lower(d.serial), lower($3)) > 0)`;
 
 /** Whether nobody can tell that it is there, as SQL. `ids`: the parameter with the connectors. */
-export const isIntermittent = (ids: string) =>
+const isIntermittent = (ids: string) =>
   `(c.connected is not true and coalesce(c.connector_id, d.connector_id) = any(${ids}::integer[]))`;
 
 const presenceFilters = {
@@ -384,7 +384,7 @@ const presenceFilters = {
 };
 
 /** What all the filters let through, as SQL: `$1` to `$10` are what `valuesOf` gives. */
-export const matching = ({ alarm, refused, profile, uuid, presence }: FleetFilter) => `${within}
+const matching = ({ alarm, refused, profile, uuid, presence }: FleetFilter) => `${within}
              and ${uuid === undefined ? search : 'd.uuid = $3::uuid'}
              and ($4::text is null or d.labels @> array[$4])
              and ($5::boolean is null or coalesce(c.connected, false) = $5)
@@ -395,7 +395,7 @@ export const matching = ({ alarm, refused, profile, uuid, presence }: FleetFilte
              and ${refusedFilter(refused)}
              and ${profile === undefined ? 'true' : profileFilters[profile]}`;
 
-export const valuesOf = ({
+const valuesOf = ({
   accountId,
   labels,
   uuid,
@@ -417,7 +417,7 @@ export const valuesOf = ({
   of.intermittent,
 ];
 
-export type FleetCounts = {
+type FleetCounts = {
   all: number;
   online: number;
   offline: number;
@@ -443,7 +443,7 @@ const none: FleetCounts = {
 };
 
 /** Of all devices within reach, whatever is looked for. */
-export async function countDevices(
+async function countDevices(
   sql: Sql,
   filter: Pick<FleetFilter, 'accountId' | 'labels' | 'nowTs' | 'intermittent'>,
 ): Promise<FleetCounts> {

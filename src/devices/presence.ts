@@ -5,7 +5,7 @@ import type { Clock } from '../lib/clock-readings.ts';
 
 type PresenceChange = 'connected' | 'disconnected' | 'seen';
 
-export type PresenceDeps = {
+type PresenceDeps = {
   db: Sql;
   /** The connector that devices are seen on. */
   connectorId: number;
@@ -134,7 +134,7 @@ export async function startPresence(deps: PresenceDeps): Promise<PresenceRecorde
 }
 
 /** Nobody is connected at the connector. Gives the accounts whose devices were. */
-export async function clearConnected(db: Sql, connectorId: number): Promise<number[]> {
+async function clearConnected(db: Sql, connectorId: number): Promise<number[]> {
   const { rows } = await db.query<{ accountId: number }>(
     `
       with cleared as (
@@ -150,7 +150,7 @@ export async function clearConnected(db: Sql, connectorId: number): Promise<numb
 }
 
 /** Gives what stands there now: a device may be connected at another connector. */
-export async function saveSightings(
+async function saveSightings(
   db: Sql,
   connectorId: number,
   changes: { deviceId: number; connections: number; seenTs: number }[],
@@ -186,10 +186,10 @@ export async function saveSightings(
 }
 
 /** A device's row of `presence`. */
-export type SavedSighting = Omit<PresentDevice, 'uuid'>;
+type SavedSighting = Omit<PresentDevice, 'uuid'>;
 
 /** Of an account: of more devices at once, each reader is told to ask again anyway. */
-export const namedAtOnce = 100;
+const namedAtOnce = 100;
 
 /** What other processes are told of rows that were written, by account. */
 export function noticesOf(

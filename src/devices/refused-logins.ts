@@ -13,7 +13,7 @@ import {
 } from './schema.ts';
 
 /** Refused logins with a uuid, added up by reason and address. `address`: empty where it is not known. */
-export type RefusedLogins = {
+type RefusedLogins = {
   uuid: string;
   reason: string;
   address: string;
@@ -33,7 +33,7 @@ const refusedLoginDays = 30;
  * Adds them to what is kept of uuids that are a device's, or were one's; of others nothing is kept. A uuid
  * that nothing is known of belongs to nobody, and `unknown` of a device says nothing.
  */
-export async function addRefusedLogins(db: Sql, refused: RefusedLogins[]): Promise<void> {
+async function addRefusedLogins(db: Sql, refused: RefusedLogins[]): Promise<void> {
   const { rows } = await db.query<{ uuid: string }>({
     name: 'devices-add-refused-logins',
     text: `
@@ -99,7 +99,7 @@ async function trim(db: Sql, uuids: string[]): Promise<void> {
 }
 
 /** These devices were let in at these times: what was refused before is over. */
-export async function closeRefusedLogins(db: Sql, letIn: [number, number][]): Promise<void> {
+async function closeRefusedLogins(db: Sql, letIn: [number, number][]): Promise<void> {
   await db.query({
     name: 'devices-close-refused-logins',
     text: `
@@ -111,7 +111,7 @@ export async function closeRefusedLogins(db: Sql, letIn: [number, number][]): Pr
   });
 }
 
-export type RefusedLoginRow = {
+type RefusedLoginRow = {
   reason: string;
   address: string;
   count: number;
@@ -120,7 +120,7 @@ export type RefusedLoginRow = {
 };
 
 /** Newest first. Null where the account neither has nor had such a device within 30 days. */
-export async function findRefusedLogins(
+async function findRefusedLogins(
   db: Sql,
   accountId: number,
   uuid: string,
@@ -142,7 +142,7 @@ export async function findRefusedLogins(
 type RemovedLoginRow = RefusedLoginRow & { uuid: string; name: string | null; removed_at: number };
 
 /** Of devices that the account removed within 30 days, newest first. */
-export async function findRemovedLogins(
+async function findRemovedLogins(
   db: Sql,
   accountId: number,
   limit: number,
@@ -168,7 +168,7 @@ export async function forgetRefusedLogins(db: Sql, nowTs: WallMs): Promise<void>
 }
 
 /** `accountId`: whose device it is, where that is known; `unknown`: of a uuid that is no device's now. */
-export type LoginRefusal = {
+type LoginRefusal = {
   uuid: string;
   accountId?: number | undefined;
   reason: string;
@@ -183,7 +183,7 @@ const maxCounts = 8;
 const writtenAtOnce = 500;
 const perAccount = 100;
 /** Between two writes of one uuid, in milliseconds. */
-export const holdMs = 60_000;
+const holdMs = 60_000;
 
 type RefusalCount = Omit<RefusedLogins, 'uuid' | 'isOpen'>;
 type OfUuid = {
@@ -196,7 +196,7 @@ type OfUuid = {
 };
 
 /** Refused logins of uuids, added up until they are written. Times are in ms. */
-export class RefusalCounts {
+class RefusalCounts {
   readonly #waiting = new Set<string>();
   readonly #known = new LRUCache<string, OfUuid>({
     max: maxUuids,
@@ -287,7 +287,7 @@ export type LoginWatch = {
   letIn(device: { deviceId: number; uuid: string }): void;
 };
 
-export type LoginWatchDeps = {
+type LoginWatchDeps = {
   db: Sql;
   clock: Clock;
   /** A write failed; it is tried again with the next one. */

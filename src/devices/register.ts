@@ -32,7 +32,7 @@ import {
 import { deriveToken } from './tokens.ts';
 
 /** Stores a device within the account's quotas; throws `quota-exceeded`, or `unauthenticated`. */
-export type RegisterDevice = (accountId: number, device: NewDevice) => Promise<void>;
+type RegisterDevice = (accountId: number, device: NewDevice) => Promise<void>;
 
 type Waiting = PromiseWithResolvers<void> & { device: NewDevice };
 
@@ -203,7 +203,7 @@ const maxLength = 262_144;
  * Stores all of them or none. Throws `quota-exceeded` before any is stored, or `unauthenticated`. `last` is
  * the last thing in the transaction.
  */
-export async function insertBatch(
+async function insertBatch(
   db: Database,
   { accountId, devices, quotas }: Batch,
   last: (tx: Sql) => Promise<void>,
@@ -252,7 +252,7 @@ export type RegisterDeviceDeps = {
 };
 
 /** A registration as it is written down: all else of its answer follows from it. */
-export type Registered = { uuid: string; connectorId: number };
+type Registered = { uuid: string; connectorId: number };
 
 /** Registers a device, within the account's quotas. */
 export function registerRoute(deps: RegisterDeviceDeps): Route {
@@ -313,16 +313,12 @@ export function registerRoute(deps: RegisterDeviceDeps): Route {
 }
 
 /** Devices were registered: whoever shows the list asks again, and a stream of a label has more devices. */
-export function tellOfNew(
-  bus: RegisterDeviceDeps['bus'],
-  accountId: number,
-  areLabelled: boolean,
-): void {
+function tellOfNew(bus: RegisterDeviceDeps['bus'], accountId: number, areLabelled: boolean): void {
   bus.publish(areLabelled ? 'labels' : 'fleet', { accountId });
 }
 
 /** What a new device has to know, but for when it was registered. */
-export function describeRegistered(
+function describeRegistered(
   { keys, listConnectors }: Pick<RegisterDeviceDeps, 'keys' | 'listConnectors'>,
   { uuid, connectorId }: Registered,
 ) {

@@ -23,7 +23,7 @@ const slackRejections = 250;
 /** The same of their bytes: a part of what is kept. */
 const slackPart = 0.25;
 
-export type RejectionLimits = {
+type RejectionLimits = {
   /** Kept of a device beside the newest 1,000, in bytes of the texts. */
   maxBytes: number;
 };
@@ -158,11 +158,7 @@ type RejectionRow = {
 };
 
 /** Newest first, `limit` at most. */
-export async function listRejections(
-  db: Sql,
-  deviceId: number,
-  limit: number,
-): Promise<RejectionRow[]> {
+async function listRejections(db: Sql, deviceId: number, limit: number): Promise<RejectionRow[]> {
   const { rows } = await db.query<RejectionRow>(
     `
       select rejected_at, topic, reason, message, path, more, details,

@@ -6,9 +6,9 @@ import type { Sql } from '../db/sql.ts';
 import { forEachYielding } from '../lib/event-loop.ts';
 import { lockUsage } from '../quotas/quotas.ts';
 
-export type RemovedDevice = { deviceId: number; uuid: string };
+type RemovedDevice = { deviceId: number; uuid: string };
 
-export type RemovalDeps = {
+type RemovalDeps = {
   db: Database;
   bus: Bus;
   /** Devices are marked: what belonged to them is to be deleted. */

@@ -22,7 +22,7 @@ import { rejectionsRoute } from './rejections.ts';
 import { refusedLoginsRoute, removedLoginsRoute } from './refused-logins.ts';
 import { tokenRoute } from './tokens.ts';
 
-export type DeviceRouteDeps = RegisterDeviceDeps &
+type DeviceRouteDeps = RegisterDeviceDeps &
   ActionDeps & {
     bus: Bus;
     /** False when the account has no such device. */

@@ -53,7 +53,7 @@ export const intermittentAmong = (
 ): number[] => connectors.filter(({ kind }) => kind !== 'mqtt').map(({ id }) => id);
 
 /** What a registration may ask for. */
-export const AskedProtocol = z.enum(['mqtt', 'http']);
+const AskedProtocol = z.enum(['mqtt', 'http']);
 export type AskedProtocol = z.infer<typeof AskedProtocol>;
 
 const overHttp = ['http', 'https'];
@@ -82,7 +82,7 @@ function scoreOf(connectorId: number, deviceUuid: string): bigint {
   return createHash('sha256').update(`${connectorId}:${deviceUuid}`).digest().readBigUInt64BE();
 }
 
-export const deviceToken = z.string().meta({
+const deviceToken = z.string().meta({
   description: 'The password of the device at its connector. Its user name is its uuid.',
 });
 
@@ -162,7 +162,7 @@ export const exampleRegistration: z.input<typeof NewRegistration> = {
 const DeviceState = z
   .object({ puId: z.int(), stId: z.int(), ts: timestamp })
   .meta({ id: 'DeviceState' });
-export type DeviceState = z.infer<typeof DeviceState>;
+type DeviceState = z.infer<typeof DeviceState>;
 
 const Device = z
   .object({
@@ -346,7 +346,7 @@ export const FleetQuery = z.object({
 export type FleetQuery = z.output<typeof FleetQuery>;
 
 /** Which devices an action is for: the filters of the list, in JSON. */
-export const DeviceFilter = z
+const DeviceFilter = z
   .strictObject(FleetQuery.omit({ limit: true, cursor: true, sort: true, counts: true }).shape)
   .extend({
     online: z.boolean().optional(),
@@ -363,7 +363,7 @@ export type DeviceFilter = z.output<typeof DeviceFilter>;
 const mostDevices = 10_000;
 
 const actions = ['label', 'unlabel', 'mute', 'unmute', 'remove'] as const;
-export type ActionName = (typeof actions)[number];
+type ActionName = (typeof actions)[number];
 
 const takesLabels = (action: ActionName) => action === 'label' || action === 'unlabel';
 

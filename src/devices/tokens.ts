@@ -109,7 +109,7 @@ type AccessRow = {
 };
 
 /** By uuid; devices that do not exist, or whose account is disabled, are left out. */
-export async function listAccess(db: Sql, uuids: string[]): Promise<Map<string, Access>> {
+async function listAccess(db: Sql, uuids: string[]): Promise<Map<string, Access>> {
   const { rows } = await db.query<AccessRow>({
     name: 'devices-access',
     text: `
@@ -176,7 +176,7 @@ export async function noteTokenSecrets(
   });
 }
 
-export type TokenRotationInput = {
+type TokenRotationInput = {
   accountId: number;
   uuid: string;
   /** The token before it works until the new one is first used. */
@@ -188,7 +188,7 @@ export type TokenRotationInput = {
 };
 
 /** The new version; null when the account has no such device. */
-export async function raiseTokenVersion(
+async function raiseTokenVersion(
   db: Sql,
   { accountId, uuid, keepPrevious, secretId, actor, ts }: TokenRotationInput,
 ): Promise<{ deviceId: number; version: number } | null> {
@@ -213,7 +213,7 @@ export async function raiseTokenVersion(
 // At most 50 queries a second, however many devices connect.
 const pauseMs = 20;
 
-export type AccessFinder = {
+type AccessFinder = {
   /** The version of the device's token now, from the database; null when there is no such device. */
   find(uuid: string): Promise<Access | null>;
   /** What was asked before this for the device (without one: for any) is asked again. */
@@ -252,7 +252,7 @@ export function createAccessFinder(db: Sql, onFound: (access: Access) => void): 
   return { find, invalidate };
 }
 
-export type DeviceIdentifierDeps = {
+type DeviceIdentifierDeps = {
   db: Sql;
   bus: Bus;
   /** Whether the operator has shut the account out, as far as this process knows. */
@@ -261,7 +261,7 @@ export type DeviceIdentifierDeps = {
   maxRemembered?: number;
 };
 
-export type DeviceIdentifier = {
+type DeviceIdentifier = {
   /**
    * The device with this uuid, whose credentials somebody else has checked; null when there is none, or
    * its account is disabled.
@@ -303,7 +303,7 @@ export function createDeviceIdentifier(deps: DeviceIdentifierDeps): DeviceIdenti
 /** The new version of the token, and when it was made. */
 type Rotated = { version: number; timestamp: number };
 
-export type TokenRouteDeps = { db: Database; bus: Bus; keys: readonly Buffer[]; secretId: string };
+type TokenRouteDeps = { db: Database; bus: Bus; keys: readonly Buffer[]; secretId: string };
 
 /**
  * Gives a device a new token. The old one works until the new one is first used, so that a device
@@ -349,7 +349,7 @@ export function tokenRoute({ db, bus, keys, secretId }: TokenRouteDeps): Route {
   });
 }
 
-export type TokenHandoverDeps = {
+type TokenHandoverDeps = {
   db: Sql;
   /** What device tokens are derived from, newest first. */
   keys: readonly Buffer[];

@@ -48,7 +48,7 @@ function checkTargets(
 }
 
 /** What a profile may make a device cost: causes tried by one measurement, bytes of its evidence. */
-export type Costs = { causesPerMeasurement: number; evidenceBytes: number };
+type Costs = { causesPerMeasurement: number; evidenceBytes: number };
 
 /** The states in which a device would cost more than it may, each with the figure. */
 export function checkCosts(

@@ -87,10 +87,7 @@ export type CompiledPurpose = {
 };
 
 /** `initStIds`: where each purpose of the profile begins, by puId. */
-export function compilePurpose(
-  purpose: Purpose,
-  initStIds: ReadonlyMap<number, number>,
-): CompiledPurpose {
+function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>): CompiledPurpose {
   let globals = 0;
   const states = purpose.states.map((state): CompiledState => {
     const first = state.isGlobal ? globals : 0;
@@ -158,7 +155,7 @@ export type LiveEvent = {
 };
 
 /** `index` is its place in the evidence; `initStIds`: where each purpose of the profile begins, by puId. */
-export function compileEvent(
+function compileEvent(
   purpose: Purpose,
   state: State,
   event: PurposeEvent,
@@ -252,7 +249,7 @@ export type TimeMembers = {
 };
 
 /** A cause as it is evaluated. */
-export function compileCause(cause: Cause): CompiledCause {
+function compileCause(cause: Cause): CompiledCause {
   const { thresholds, threshold } = cause;
   const needed = threshold?.count ?? 1;
   const time = timeOf(threshold);
@@ -316,7 +313,7 @@ function readsOf({ isGt, isLt, isOneOf, isNotIn, isAny, isInsideGeo }: Threshold
 const longestTold = 16;
 
 /** What is told of thresholds with each event. */
-export function withoutLongLists(thresholds: Thresholds): Thresholds {
+function withoutLongLists(thresholds: Thresholds): Thresholds {
   const isShort = ([, value]: [string, unknown]) =>
     !Array.isArray(value) || value.length <= longestTold;
   return Object.fromEntries(Object.entries(thresholds).filter(isShort));
@@ -326,7 +323,7 @@ export function withoutLongLists(thresholds: Thresholds): Thresholds {
 export type MoveTarget = { place: Place; entersPurpose: boolean };
 
 /** `initStIds`: where each purpose of the profile begins, by puId. */
-export function targetOf(
+function targetOf(
   purpose: Purpose,
   { engine }: Actions,
   initStIds: ReadonlyMap<number, number>,
@@ -352,7 +349,7 @@ type Told = {
  * Whom firings of an event concern. A notice is what cannot be over (all causes `isAny`), what leads back to
  * the purpose's initial state, and what says `alarm: false`.
  */
-export function tellsOf(
+function tellsOf(
   { causes, target, stId, actions }: Told,
   { puId, initStId }: { puId: number; initStId: number },
   notifies: boolean,
@@ -385,7 +382,7 @@ export type CauseReader = {
 };
 
 /** All that read a sense, in the order in which they are tried. */
-export type CausesBySense = ReadonlyMap<string, CauseReader[]>;
+type CausesBySense = ReadonlyMap<string, CauseReader[]>;
 
 /** What reads which sense, of some events. */
 export function indexCausesBySense(events: LiveEvent[]): CausesBySense {
@@ -452,7 +449,7 @@ function addReader(
 /** How much there is to judge and to keep: what a measurement takes at most, causes, and outcomes of windows. */
 export type Weight = { judging: number; causes: number; outcomes: number };
 
-export function sumOf(own: Weight, global: Weight): Weight {
+function sumOf(own: Weight, global: Weight): Weight {
   return {
     judging: own.judging + global.judging,
     causes: own.causes + global.causes,
@@ -460,7 +457,7 @@ export function sumOf(own: Weight, global: Weight): Weight {
   };
 }
 
-export function weightOf(events: LiveEvent[], causesBySense: CausesBySense): Weight {
+function weightOf(events: LiveEvent[], causesBySense: CausesBySense): Weight {
   const weight: Weight = { judging: 0, causes: 0, outcomes: 0 };
   for (const list of causesBySense.values()) {
     const judging = list.reduce((sum, { cost }) => sum + cost, 0);
@@ -501,7 +498,7 @@ export function timedOf(events: LiveEvent[]): Timed {
 }
 
 /** What members of time take where they are kept, in outcomes of a window. */
-export function outcomesOfTime(windowLength: number, { over, maxAgeMs }: TimeMembers): number {
+function outcomesOfTime(windowLength: number, { over, maxAgeMs }: TimeMembers): number {
   return 600 + (over ? 3_600 : 0) + (maxAgeMs ? 100 * windowLength : 0);
 }
 

@@ -164,13 +164,13 @@ export class Evaluator {
   }
 }
 
-export const noTicks: Evaluated[] = [];
+const noTicks: Evaluated[] = [];
 /** What a cause of an event that waits takes, beside one that judges: it is looked at, and begun anew after a move. */
 const costOfWaiting = 6;
 const alwaysListening: Listening = { gaps: [] };
 
 /** Runs the ticks of a device, beside the measurements that its evaluator takes. */
-export class Ticker {
+class Ticker {
   readonly #profile: Profile;
   readonly #live: EvaluationState;
   readonly #listening: Listening;
@@ -267,7 +267,7 @@ export class Ticker {
  * A cause comes to hold by its tick, unless what it held for has become too old by then. Gives what its event has
  * then, which is the draft's own, and how old the newest measurement of the cause was at its arrival.
  */
-export function runTick(
+function runTick(
   { event, index, t }: Tick,
   draft: EvidenceDraft,
 ): { evidence: EventEvidence; ageMs: number } {
@@ -288,7 +288,7 @@ function complete(time: CauseTime, t: number): CauseTime {
  * The time of a firing by a tick: when it was complete, or when the newest measurement that agreed was taken, if later; and
  * when it fires by the service's clock. A silence has one time for both, when it was complete.
  */
-export function firingTime(
+function firingTime(
   { event, index, t, ts: dueTs }: Tick,
   { causes, time }: EventEvidence,
 ): { ts: number; nowTs: WallMs } {

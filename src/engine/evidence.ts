@@ -237,7 +237,7 @@ export function useUp(event: LiveEvent, evidence: EventEvidence): EventEvidence 
 }
 
 /** What `collect` does with each of these numbers, none of which completes the event. */
-export function collectDeferred(
+function collectDeferred(
   { event, causes: indexes, limits }: CauseReader,
   draft: EvidenceDraft,
   vals: number[],
@@ -294,7 +294,7 @@ const leastDeferred = 8;
  * one outcome, one cause that disagrees says that the event does not fire, and the next number is all
  * that counts.
  */
-export class DeferredNumbers {
+class DeferredNumbers {
   readonly #readers: CauseReader[];
   readonly #vals: number[] = [];
   readonly #onces: CauseEvidence[] = [];

@@ -18,7 +18,7 @@ import { holdsInTime, type KnownListening, type Tick, ticksOf } from './timed.ts
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /** Members of time, as in the purpose, and what has become of them. */
-export const timeMembers = {
+const timeMembers = {
   forMs: z.int().optional(),
   noneForMs: z.int().optional(),
   maxAgeMs: z.int().optional(),
@@ -39,7 +39,7 @@ const TimeExplanation = z.object(timeMembers);
 type TimeExplanation = z.infer<typeof TimeExplanation>;
 
 /** What members of time add to the explanation of a cause; `tick` is the one that it waits for. */
-export function explainTime(
+function explainTime(
   { forMs, noneForMs, maxAgeMs, over }: TimeMembers,
   collected: CauseTime | null,
   tick: Tick | undefined,
@@ -104,7 +104,7 @@ export const CauseExplanation = z.object({
 export type CauseExplanation = z.infer<typeof CauseExplanation>;
 
 /** Without its members of time (`explainTime`). */
-export function explainCause(
+function explainCause(
   cause: CompiledCause,
   collected: CauseEvidence | null,
   time: CauseTime | null,
@@ -314,7 +314,7 @@ export const AlarmStanding = z
 export type AlarmStanding = z.infer<typeof AlarmStanding>;
 
 /** What an event still lacks, and whether people would be told if it fired now. */
-export function describeEvent(
+function describeEvent(
   event: EventExplanation,
   tells: Tells,
   nowTs: WallMs,
@@ -464,4 +464,4 @@ const format = new Intl.DateTimeFormat('sv-SE', {
 });
 
 /** "2026-11-23 12:00:00 UTC": for whoever asks by a program, in the time zone of none of them. */
-export const describeInstant = (ts: number): string => `${format.format(ts)} UTC`;
+const describeInstant = (ts: number): string => `${format.format(ts)} UTC`;

@@ -77,7 +77,7 @@ export function leadOn(
  * service's clock (ms). The firing's `ts` is the time of a measurement, which may be older than the arrival by which
  * silences are counted.
  */
-export function senseEventOf(origin: Origin, evidence: EventEvidence, nowTs: WallMs): SenseEvent {
+function senseEventOf(origin: Origin, evidence: EventEvidence, nowTs: WallMs): SenseEvent {
   const found: SenseEvent = {
     type: 'sense',
     ts: origin.ts,
@@ -153,15 +153,15 @@ function detailOf(
 }
 
 /** Which event of which profile; `puId` is the purpose that the device is in when it fires. */
-export type Origin = { pId: string; puId: number; event: LiveEvent; ts: number };
+type Origin = { pId: string; puId: number; event: LiveEvent; ts: number };
 
 /** The names of an event that fires; `stId` is that of the state that holds it. */
-export function engineOf({ pId, puId, event, ts }: Origin): EngineCause {
+function engineOf({ pId, puId, event, ts }: Origin): EngineCause {
   return { pId, puId, stId: event.stId, evId: event.evId, ts };
 }
 
 /** The `device` event of a move, or null where the device enters the state it is in. */
-export function deviceEventOf(engine: EngineCause, from: Place, to: Place): DeviceEvent | null {
+function deviceEventOf(engine: EngineCause, from: Place, to: Place): DeviceEvent | null {
   const purposeChanged = from.puId !== to.puId;
   if (!purposeChanged && from.stId === to.stId) return null;
   return {
@@ -188,7 +188,7 @@ export function reportedMoveOf(
 }
 
 /** CausesBySense in the order in which they are tried: the state's own, then global ones; the one of `at` moves the device. */
-export type Mover = { own: CauseReader[]; global: CauseReader[]; at: number };
+type Mover = { own: CauseReader[]; global: CauseReader[]; at: number };
 
 /**
  * A measurement moves the device. The readers behind the one that moves it whose state stays are shown it, but only as

@@ -134,10 +134,10 @@ type OldCause = {
   agreed?: { val: number; ts: number; lat?: number; long?: number };
 };
 
-export type OldEvent = { causes: (OldCause | null)[]; rung?: true };
+type OldEvent = { causes: (OldCause | null)[]; rung?: true };
 
 /** Null where nothing was collected. */
-export function readOldEvent(event: LiveEvent, old: OldEvent): EventEvidence | null {
+function readOldEvent(event: LiveEvent, old: OldEvent): EventEvidence | null {
   const causes = event.causes.map((cause, index) => readOldCause(cause, old.causes[index] ?? null));
   const rung = old.rung === true;
   if (!rung && causes.every((collected) => collected === null)) return null;
@@ -161,7 +161,7 @@ function agreedOf({ agreed }: OldCause): Agreed | undefined {
 }
 
 /** What `encodeTime` writes of an event: the newest time, and of each cause what it has; 0 where it has nothing. */
-export type StoredTime = [newestT: number | null, ...causes: (0 | StoredCauseTime)[]];
+type StoredTime = [newestT: number | null, ...causes: (0 | StoredCauseTime)[]];
 
 type StoredCauseTime = [
   lastT: number | null,
@@ -175,13 +175,13 @@ type StoredCauseTime = [
 ];
 
 /** Null where there is nothing to write. */
-export function encodeTime({ newestT, causes }: EventTime): StoredTime | null {
+function encodeTime({ newestT, causes }: EventTime): StoredTime | null {
   if (newestT === null && causes.every((time) => time === null)) return null;
   return [newestT, ...causes.map((time) => (time ? encodeCauseTime(time) : 0))];
 }
 
 /** For an event of so many causes; `stored` is null where nothing was written. */
-export function decodeTime(stored: StoredTime | null, count: number): EventTime {
+function decodeTime(stored: StoredTime | null, count: number): EventTime {
   const [newestT, ...causes] = stored ?? [null];
   const decoded = Array.from({ length: count }, (_, index) => {
     const cause = causes[index] ?? 0;
@@ -270,7 +270,7 @@ const values = new Map([...codes].map((code, value) => [code, value]));
 const valueOf = Uint8Array.from({ length: 128 }, (_, code) => values.get(code) ?? 0);
 
 /** How many characters so many outcomes take. */
-export function lettersOf(outcomes: number): number {
+function lettersOf(outcomes: number): number {
   return Math.ceil(outcomes / letterBits);
 }
 
@@ -278,7 +278,7 @@ export function lettersOf(outcomes: number): number {
 let scratch = Buffer.alloc(256);
 
 /** The first `count` characters of a window's words as text, the lowest bits of the first one first. */
-export function encodeWords(words: number[], count: number): string {
+function encodeWords(words: number[], count: number): string {
   const length = words.length * lettersPerWord;
   if (scratch.length < length) scratch = Buffer.alloc(2 * length);
   const text = scratch;
@@ -294,7 +294,7 @@ export function encodeWords(words: number[], count: number): string {
 }
 
 /** The words that such a text was made of; characters beyond its end, or of another kind, are zeros. */
-export function decodeWords(text: string, windowLength: number): number[] {
+function decodeWords(text: string, windowLength: number): number[] {
   const words = noWords(windowLength);
   for (let index = 0, at = 0; index < words.length; index++) {
     let word = 0;
@@ -419,7 +419,7 @@ type Known = { event: LiveEvent; evidence: EventEvidence; number: number };
  * What events have collected, as text and each once. What is alike is found before it is written down: to
  * compare windows takes a fraction of the time that writing them does.
  */
-export class EventTable {
+class EventTable {
   readonly texts: string[] = [];
   readonly #known = new Map<number, Known[]>();
 

@@ -280,7 +280,7 @@ function dueOf(completeT: number, t: number, moment: Moment): Due {
  * The same where no time may be later than `latestTs`: the clock was ahead and is right again. `leastT`: `forMs` after the
  * beginning of the run. A tick that waits for longer than any margin waits for an arrival that the clock dated ahead.
  */
-export function dueBack(due: Due, leastT: number, latestTs: number): Due {
+function dueBack(due: Due, leastT: number, latestTs: number): Due {
   const t = Math.max(leastT, Math.min(due.t, latestTs));
   const earliestTs = Math.max(t, latestTs);
   return { t, ts: due.ts > earliestTs + lateMarginMs ? earliestTs + marginMs : due.ts };

@@ -38,7 +38,7 @@ type Found = {
 };
 
 /** A cause takes a measurement that it evaluates. Whether that ends the event's episode; `own` is changed. */
-export function takeOutcome(found: Found, time: CauseTime, given: GivenValue): boolean {
+function takeOutcome(found: Found, time: CauseTime, given: GivenValue): boolean {
   const { event, index, draft, own, agrees } = found;
   const cause = event.causes[index] as CompiledCause;
   const taking = agrees === null ? time : takeInto(found, cause, time, given);
@@ -53,7 +53,7 @@ export function takeOutcome(found: Found, time: CauseTime, given: GivenValue): b
 }
 
 /** Of causes with `maxAgeMs`. */
-export function forgetLately(own: EventEvidence): void {
+function forgetLately(own: EventEvidence): void {
   if (!own.time) return;
   const causes = own.time.causes.map((time) => (time?.lately ? { ...time, lately: null } : time));
   own.time = { ...own.time, causes };
@@ -319,7 +319,7 @@ function withoutBaseline({ of, matched, agreed }: CauseEvidence): CauseEvidence 
  * When the next tick of a device is due, ms; null: nothing waits. `earliestTs`: had its connector always listened, which
  * is never later. `cost`: what it took to find out, in causes that judge a measurement.
  */
-export type NextDue = { ts: number | null; earliestTs: number | null; cost: number };
+type NextDue = { ts: number | null; earliestTs: number | null; cost: number };
 
 const alwaysListening: Listening = { gaps: [] };
 

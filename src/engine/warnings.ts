@@ -19,7 +19,7 @@ import { unnoticedGapMs } from './last-seen.ts';
 import { canAgree, maxTried } from './timed.ts';
 
 /** What there is to say of a part of a profile. `size`: what it took to find out, in microseconds or so. */
-export type WarnedPart = { size: number; warnings: Warning[] };
+type WarnedPart = { size: number; warnings: Warning[] };
 
 /**
  * What is allowed but hardly meant: what nothing leads to, events that can never fire, two states
@@ -35,7 +35,7 @@ export function listWarnings(
 }
 
 /** The same part by part, so that whoever calls may stop at enough, or do something else in between. */
-export function* warnInParts(
+function* warnInParts(
   purposes: Purpose[],
   devices?: DeviceSenses,
   pathOf: PurposePath = purposesPath,
@@ -97,9 +97,9 @@ function swings(
 }
 
 /** Which purposes and states some chain of moves leads to, as far as the profile's own events move. */
-export type Reachable = { purposes: ReadonlySet<number>; states: ReadonlySet<string> };
+type Reachable = { purposes: ReadonlySet<number>; states: ReadonlySet<string> };
 
-export function placeKey({ puId, stId }: Place): string {
+function placeKey({ puId, stId }: Place): string {
   return `${puId}/${stId}`;
 }
 
@@ -107,7 +107,7 @@ export function placeKey({ puId, stId }: Place): string {
  * Follows every move from the profile's first state. A purpose that nothing leads to is followed from
  * its initial state too, so that its own states are not all said to be lost with it.
  */
-export function reach(profile: Profile): Reachable {
+function reach(profile: Profile): Reachable {
   const purposes = new Set<number>();
   const states = new Set<string>();
   follow(profile, profile.first, purposes, states);
@@ -139,13 +139,13 @@ function targetsOf(events: LiveEvent[]): Place[] {
 }
 
 /** Why an event never fires. */
-export type Never = { code: WarningCode; what: string };
+type Never = { code: WarningCode; what: string };
 
 /** Why a cause is never met, or null where it can be. `size`: what it took to find out, in microseconds or so. */
-export type JudgedCause = { size: number; reason: Never | null };
+type JudgedCause = { size: number; reason: Never | null };
 
 /** What is to be said of each cause of an event, one after the other. `senses` where they are known. */
-export function* whyUnfireable(event: LiveEvent, senses?: KnownSenses): Generator<JudgedCause> {
+function* whyUnfireable(event: LiveEvent, senses?: KnownSenses): Generator<JudgedCause> {
   if (event.causes.length === 0)
     yield { size: 1, reason: { code: 'event-without-causes', what: 'it has no causes' } };
   for (const cause of event.causes) {
@@ -198,7 +198,7 @@ function canAgreeWithin(cause: CompiledCause, senses: Sense[], known: KnownSense
  * Members of time and of alarms that have no effect, or hardly the one that was meant. `at`: the event's
  * JSON Pointer; `compiled`: the same event; `senses` where they are known.
  */
-export function warnOfTime(
+function warnOfTime(
   event: PurposeEvent,
   compiled: LiveEvent,
   at: string,
@@ -305,7 +305,7 @@ function warnOfInterval(
 }
 
 /** Whether any measurement meets each of its causes, at once. */
-export function isMetByAny({ causes }: LiveEvent): boolean {
+function isMetByAny({ causes }: LiveEvent): boolean {
   const isMet = ({ reads, negate, time }: CompiledCause) =>
     reads === 'anything' && !negate && time === null;
   return causes.length > 0 && causes.every(isMet);
@@ -317,10 +317,10 @@ function isMetBySilence({ causes }: LiveEvent): boolean {
 }
 
 /** What moves the device on without a value that is compared. */
-export type SelfMove = { on: 'any' | 'silence'; to: Place };
+type SelfMove = { on: 'any' | 'silence'; to: Place };
 
 /** Where an event moves the device to by any measurement, or by silence; null for all others. */
-export function selfMoveOf(event: LiveEvent): SelfMove | null {
+function selfMoveOf(event: LiveEvent): SelfMove | null {
   if (!event.target) return null;
   const to = event.target.place;
   if (isMetByAny(event)) return { on: 'any', to };

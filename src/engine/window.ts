@@ -27,7 +27,7 @@ export function agreedOnce(agreed: Agreed): CauseEvidence {
 }
 
 /** A copy that `addOutcome` may change. */
-export function copyOf(evidence: CauseEvidence): CauseEvidence {
+function copyOf(evidence: CauseEvidence): CauseEvidence {
   const { of, matched, bits, words, ahead, leaving, baseline, agreed } = evidence;
   return { of, matched, bits, words: words && words.slice(), ahead, leaving, baseline, agreed };
 }
@@ -128,7 +128,7 @@ export function addOutcomes(
 }
 
 /** Of a window in which nothing agrees any more. */
-export function empty(evidence: CauseEvidence): void {
+function empty(evidence: CauseEvidence): void {
   evidence.agreed = undefined;
   evidence.bits = 0;
   evidence.words = null;
@@ -138,11 +138,7 @@ export function empty(evidence: CauseEvidence): void {
 
 /** Adds an outcome to a long window, and gives the one that leaves it: 0 while it is not full. The window is moved up only where a
  * word of outcomes is full: a step costs no more. */
-export function appendOutcome(
-  evidence: CauseEvidence,
-  windowLength: number,
-  outcome: number,
-): number {
+function appendOutcome(evidence: CauseEvidence, windowLength: number, outcome: number): number {
   if (evidence.ahead === wordBits) moveUp(evidence, windowLength);
   if (evidence.ahead === 0) {
     evidence.words ??= noWords(windowLength);

@@ -25,7 +25,7 @@ import { csvType, ndjsonType } from '../lib/text.ts';
 import type { Exports } from '../quotas/exports.ts';
 import { eventFilters, EventView } from './schema.ts';
 
-export type EventExportDeps = { db: Database; exports: Pick<Exports, 'run'> };
+type EventExportDeps = { db: Database; exports: Pick<Exports, 'run'> };
 
 const formats = { 'application/json': 'json', [csvType]: 'csv', [ndjsonType]: 'ndjson' } as const;
 const same = (text: string) => text;
@@ -93,7 +93,7 @@ async function refuseTooManyEvents(
   );
 }
 
-export const EventExportQuery = z
+const EventExportQuery = z
   .strictObject({
     ...devicesMembers,
     ...eventFilters,
@@ -115,7 +115,7 @@ export const EventExportQuery = z
   .superRefine(needDevices);
 export type EventExportQuery = z.output<typeof EventExportQuery>;
 
-export const EventExport = z.object({ events: z.array(EventView), timestamp });
+const EventExport = z.object({ events: z.array(EventView), timestamp });
 
 /** RFC 4180: in quotes where it holds one, a comma or the end of a line. */
 const quoted = (text: string) => `
@@ -144,10 +144,10 @@ const columns: [name: string, sql: string][] = [
   ['notNotified', 'event."notNotified"'],
 ];
 
-export const csvHeader = `${columns.map(([name]) => name).join(',')}\r\n`;
+const csvHeader = `${columns.map(([name]) => name).join(',')}\r\n`;
 
 /** A line, as SQL; what an event has not is empty. An accessor for each column would parse the body as often. */
-export const csvRow = `(
+const csvRow = `(
   select concat(${columns.map(([, sql]) => sql).join(", ',', ")}, chr(13), chr(10))
     from json_to_record(body::json) as event
            (event text, "newValue" text, "oldValue" text, cause json, notified text, "notNotified" text),
@@ -157,7 +157,7 @@ export const csvRow = `(
                     from json_array_elements(cause.senses) as s) as fired)`;
 
 /** Which events of each device. Times in ms, inclusive; with `senses` those that had one of them among their causes. */
-export type EventExportFilter = {
+type EventExportFilter = {
   type?: 'device' | 'sense' | undefined;
   senses?: string[] | undefined;
   /** Which purpose gave rise to them, and in which of its states; absent: any. */
@@ -167,7 +167,7 @@ export type EventExportFilter = {
   order: 'asc' | 'desc';
 };
 
-export type EventFormat = 'json' | 'ndjson' | 'csv';
+type EventFormat = 'json' | 'ndjson' | 'csv';
 
 /** An event of a device, by its key: where the next block begins. */
 type Place = { ts: number; key: string; type: string };
@@ -228,7 +228,7 @@ export function walkEvents(
 }
 
 /** By what events are found in an index. */
-export function tagsOf({ type, senses }: Pick<EventExportFilter, 'type' | 'senses'>) {
+function tagsOf({ type, senses }: Pick<EventExportFilter, 'type' | 'senses'>) {
   if (senses?.length)
     return { table: 'event_sense', column: 's_id', type: `'sense'`, tags: senses };
   const tags = type ? [type] : ['device', 'sense'];

@@ -16,7 +16,7 @@ const pageRows = 200;
 const slackMs = 3_600_000;
 
 /** What a reader is sent that was away longer than the feed is kept. */
-export type Archive = {
+type Archive = {
   /** Reads its pages, in turn. */
   sql: Sql;
   /** Alarms that changed between two positions, each as it is now; pages of `limit` rows at most. */
@@ -95,7 +95,7 @@ type ArchivedRow = EventRow & { key: string };
  * Replaces the feed for a reader that was away longer than the feed is kept: all events of the scope
  * are scanned, device by device.
  */
-export async function* walkArchive(
+async function* walkArchive(
   sql: Sql,
   scope: StreamScope,
   between: { from: StreamPosition; to: StreamPosition },
@@ -161,7 +161,7 @@ export type StreamScope = { accountId: number; deviceId: number | null };
 export type StreamedRow = AlarmChangeRow | (EventRow & { deviceId: number; uuid: string });
 
 /** The feed's own order; a number's order by transaction, so a text: it exceeds what a double holds. */
-export type FeedRow = StreamedRow & { xact: string };
+type FeedRow = StreamedRow & { xact: string };
 
 /** Of a feed called `f`, each read as far as one page goes. */
 const isBetween = `f.account_id = $1
@@ -178,7 +178,7 @@ const isBetween = `f.account_id = $1
  * What was committed between two positions, in the order of its transactions, `limit` rows at most
  * behind `after`. A row is in between when the later snapshot sees it and the earlier one did not.
  */
-export async function readFeed(
+async function readFeed(
   sql: Sql,
   { accountId, deviceId }: StreamScope,
   between: { from: StreamPosition; to: StreamPosition },

@@ -16,7 +16,7 @@ export type EventFilter = {
   after?: EventCursor | undefined;
 };
 
-export type ListedEvent = EventRow & { key: string };
+type ListedEvent = EventRow & { key: string };
 
 /** A page of a list is 10 at most, and one more tells whether there is another page. */
 const pageRows = 11;

@@ -62,7 +62,7 @@ export function eventRoutes(deps: StreamRoutesDeps): Route[] {
   ];
 }
 
-export type StreamRoutesDeps = {
+type StreamRoutesDeps = {
   db: Database;
   broadcaster: EventBroadcaster;
   /** The devices that a key confined to labels reaches. */
@@ -105,7 +105,7 @@ const description =
   'now.';
 
 /** Events as they are stored; an addition to the specification. */
-export function streamRoutes(deps: StreamRoutesDeps): Route[] {
+function streamRoutes(deps: StreamRoutesDeps): Route[] {
   const { db, bus, broadcaster, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
   const { onAccountDisabled = () => () => undefined } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);

@@ -36,20 +36,20 @@ import {
 } from './feed.ts';
 import { toAlarmChange, toEventView } from './schema.ts';
 
-export type EventSourceDeps = {
+type EventSourceDeps = {
   db: Sql;
   broadcaster: EventBroadcaster;
   exports: ReadFairly;
   walkAlarms?: WalkAlarms | undefined;
 };
 
-export type EventStreamOptions = EventSourceDeps &
+type EventStreamOptions = EventSourceDeps &
   RightsDeps & {
     /** How long a reader may let a chunk wait. */
     patienceMs: number;
   };
 
-export type EventReader = Omit<ReaderRights, 'accountId'> & {
+type EventReader = Omit<ReaderRights, 'accountId'> & {
   filter: EventFilter;
   /** The header `Last-Event-ID`, empty where the stream is new. */
   lastEventId: string;
@@ -85,7 +85,7 @@ function parseFrom(lastEventId: string): StreamPosition | null {
   throw invalidLastEventId();
 }
 
-export type Following = {
+type Following = {
   filter: EventFilter;
   /** Null: from now on. */
   from: StreamPosition | null;
@@ -95,7 +95,7 @@ export type Following = {
 };
 
 /** What an filter is sent, until `until`. Whoever falls behind what is given to all goes on by itself. */
-export async function* followEvents(
+async function* followEvents(
   deps: EventSourceDeps,
   { filter, from, first, until }: Following,
 ): AsyncGenerator<EventPiece> {
@@ -144,10 +144,10 @@ async function* readBetween(
   }
 }
 
-export type EventPiece = StreamPiece<StreamPosition>;
+type EventPiece = StreamPiece<StreamPosition>;
 
 /** A heart-beat keeps the way open and moves the position on. */
-export function writeBeat(position: StreamPosition, hasIds: boolean): EventPiece {
+function writeBeat(position: StreamPosition, hasIds: boolean): EventPiece {
   const text = hasIds ? `id: ${writePosition(position)}\n${stillHere}\n` : stillHere;
   return { bytes: Buffer.from(text), position };
 }
@@ -156,7 +156,7 @@ export function writeBeat(position: StreamPosition, hasIds: boolean): EventPiece
  * The events of a page that an filter takes, as bytes which any number of readers can be sent. A
  * generator, so that others may have a turn between two pieces.
  */
-export function* writePage({ events }: Page, filter: EventFilter): Generator<EventPiece> {
+function* writePage({ events }: Page, filter: EventFilter): Generator<EventPiece> {
   const { takes, hasIds } = filter;
   let text = '';
   let last: StreamPosition | undefined;
@@ -227,7 +227,7 @@ async function* writeSource(
     yield { bytes, position: writePosition(position) };
 }
 
-export type EventBroadcasterOptions = Pick<
+type EventBroadcasterOptions = Pick<
   AccountEventsOptions,
   'db' | 'heartbeatMs' | 'monotonicClock' | 'budget'
 > & {
@@ -235,7 +235,7 @@ export type EventBroadcasterOptions = Pick<
 };
 
 /** A stream that follows its account. */
-export type Followed = {
+type Followed = {
   subscriber: EventSubscriber;
   leave(): void;
 };
@@ -306,7 +306,7 @@ export function createEventBroadcaster({
   };
 }
 
-export type AccountEventsOptions = {
+type AccountEventsOptions = {
   db: Sql;
   accountId: number;
   /** No stream is silent for longer, and the database is asked twice as often unasked. */
@@ -326,7 +326,7 @@ const writesPerMs = 2;
 /** Streams that are written to before the event loop does other work: 2 to 3 ms. */
 const writesPerTurn = 32;
 
-export type EventSubscriber = Subscriber<StreamPosition>;
+type EventSubscriber = Subscriber<StreamPosition>;
 
 type Joining = { filter: EventFilter } & PromiseWithResolvers<EventSubscriber>;
 
@@ -337,7 +337,7 @@ type Group = { filter: EventFilter; subscribers: Set<EventSubscriber> };
  * Follows what is committed for one account, for all its streams together: the database is read once,
  * and an event is written once, however many streams there are.
  */
-export class AccountEvents {
+class AccountEvents {
   readonly #options: AccountEventsOptions;
   readonly #groups = new Map<string, Group>();
   #joining: Joining[] = [];

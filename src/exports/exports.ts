@@ -27,7 +27,7 @@ export function needDevices(
   context.addIssue({ code: 'custom', path: ['devices'], message: 'name devices or a label' });
 }
 
-export type TooMuch = {
+type TooMuch = {
   /** Rows that one answer has at most. */
   most: number;
   /** What the rows are: `points`. */
@@ -88,7 +88,7 @@ export async function* asLines<B>(
   for await (const block of blocks) yield textOf(block);
 }
 
-export type ExportType = 'application/json' | typeof csvType | typeof ndjsonType;
+type ExportType = 'application/json' | typeof csvType | typeof ndjsonType;
 
 /** What the Accept header asks for; JSON where it names none of these. */
 export function typeOf(request: Pick<RequestInfo, 'accepts'>): ExportType {
@@ -97,7 +97,7 @@ export function typeOf(request: Pick<RequestInfo, 'accepts'>): ExportType {
 }
 
 /** What one statement gave, and where the next one goes on: behind `after` in the `place`-th of the slice, from 1. */
-export type SliceRead<B, A> = { block: B | null; stop: { place: number; after: A } | null };
+type SliceRead<B, A> = { block: B | null; stop: { place: number; after: A } | null };
 
 /**
  * Reads what belongs to many things, one thing behind the other, in blocks: a statement looks at a slice of `size`

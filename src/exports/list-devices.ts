@@ -2,7 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import { invalid } from '../http/route.ts';
 
 /** Which devices of an account. Absent: any. `labels`: those that have one of them; null: any. */
-export type ExportFilter = {
+type ExportFilter = {
   uuids?: string[] | undefined;
   label?: string | undefined;
   labels?: readonly string[] | null;

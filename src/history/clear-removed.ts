@@ -12,7 +12,7 @@ const accountsAtOnce = 20;
 /** Devices of a removed account that one transaction takes out of ingest. */
 const detachedAtOnce = 100;
 
-export type ClearingDeps = {
+type ClearingDeps = {
   db: Database;
   monotonicClock: MonotonicClock;
   /** Takes devices of a removed account away from it, as a removal of the devices does; gives how many there were. */
@@ -23,7 +23,7 @@ export type ClearingDeps = {
   onError: (error: unknown) => void;
 };
 
-export type Clearing = {
+type Clearing = {
   /** There is something to clear; where it is being cleared already, once more after that. */
   start(): void;
   /**
@@ -345,7 +345,7 @@ async function purgeHours(db: Database, seriesIds: number[]): Promise<void> {
 }
 
 /** Rows that belong to a device or an account, and can be many: they go some thousand a transaction. */
-export type OwnedRows = {
+type OwnedRows = {
   table: string;
   /** The column that names the owner; there is an index that begins with it. */
   owner: 'device_id' | 'account_id' | 'series_id';
@@ -357,10 +357,10 @@ export type OwnedRows = {
 export type RemovedDevices = { accountId: number | null; deviceIds: number[] };
 
 /** Rows that one transaction deletes at most. */
-export const pieceRows = 5_000;
+const pieceRows = 5_000;
 
 /** Deletes `limit` rows of these owners at most, by the statement's `$1` and `$2`. */
-export function deletePieceOf({ table, owner, before }: OwnedRows): string {
+function deletePieceOf({ table, owner, before }: OwnedRows): string {
   const where = `${before ? `${before} and ` : ''}${owner} = any($1::bigint[])`;
   return `delete from ${table}
            where ctid = any(array(select ctid from ${table} where ${where} limit $2))`;

@@ -7,7 +7,7 @@ export type Retention = { eventsDays: number; measurementsDays: number };
 
 /** What is kept for a time of its own. */
 export const kept = ['measurements', 'events'] as const;
-export type Kept = (typeof kept)[number];
+type Kept = (typeof kept)[number];
 
 /** In force, and what a shorter setting will make of it. `days` null: everything. */
 export type RetentionRow = {
@@ -18,7 +18,7 @@ export type RetentionRow = {
 };
 
 /** What a setting that is shorter than what is in force deletes, about. */
-export type Loss = { rows: number; chunks: number };
+type Loss = { rows: number; chunks: number };
 
 export type RetentionChange =
   /** A shorter setting takes effect at `atTs`, unless it is taken back. */
@@ -37,7 +37,7 @@ const noticeMs = dayMs;
 const retentionLock = 7202;
 
 /** Days that a table of the history, or its aggregate, is kept. */
-export function daysOf(relation: string, retention: Retention): number {
+function daysOf(relation: string, retention: Retention): number {
   return relation.startsWith('event') ? retention.eventsDays : retention.measurementsDays;
 }
 
@@ -161,11 +161,7 @@ export async function estimateLoss(
 }
 
 /** The ends of chunks that lie before that time, ms, oldest first: one each. */
-export async function listOldChunks(
-  sql: Sql,
-  relation: string,
-  beforeTs: number,
-): Promise<number[]> {
+async function listOldChunks(sql: Sql, relation: string, beforeTs: number): Promise<number[]> {
   const { rows } = await sql.query<{ endTs: number }>(
     `select c.range_end as "endTs"
        from timescaledb_information.chunks c
@@ -218,9 +214,9 @@ export const historyTables = [
   { name: 'event', key: ['device_id', 'type'] },
   { name: 'event_sense', key: ['device_id', 's_id'] },
 ] as const;
-export type HistoryTable = (typeof historyTables)[number];
+type HistoryTable = (typeof historyTables)[number];
 
-export type PruneOptions = {
+type PruneOptions = {
   /** Infinity days: all of that is kept. */
   retention: Retention;
   nowTs: WallMs;

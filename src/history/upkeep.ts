@@ -9,7 +9,7 @@ export type Chore = (
   { kept, signal }: { kept: Retention; signal: AbortSignal },
 ) => Promise<void>;
 
-export type UpkeepOptions = {
+type UpkeepOptions = {
   db: Database;
   /** Settles how long the history is kept, and gives what is in force. */
   settleRetention: () => Promise<Retention>;

@@ -133,7 +133,7 @@ export type Observe = (request: {
   seconds: number;
 }) => void;
 
-export type GuardDeps = {
+type GuardDeps = {
   log: Logger;
   findAddress: FindAddress;
   /** Whether an address is a trusted proxy's. */
@@ -149,7 +149,7 @@ export type GuardDeps = {
 const loggedPath = 256;
 
 /** The outermost step: every request gets an id, and every error becomes an answer here. */
-export function guard(deps: GuardDeps): Middleware {
+function guard(deps: GuardDeps): Middleware {
   return async (ctx, next) => {
     // oxlint-disable-next-line no-restricted-globals -- names each request, and measures how long it took
     const startedMs = performance.now();
@@ -220,7 +220,7 @@ function finish(deps: GuardDeps, ctx: Context, state: RequestState, startedMs: n
  * Security headers for an API that also shows two pages of its own. Nothing here sends a browser to
  * HTTPS: on a LAN this service speaks plain HTTP, and a proxy that speaks HTTPS adds that itself.
  */
-export function securityHeaders(): Middleware {
+function securityHeaders(): Middleware {
   return helmet({
     contentSecurityPolicy: {
       useDefaults: false,
@@ -245,7 +245,7 @@ export function securityHeaders(): Middleware {
 }
 
 /** Cross-origin calls from these origins (`*` for any) and no others; the console's cookie opens nothing for them. */
-export function crossOrigin(origins: string[]): Middleware {
+function crossOrigin(origins: string[]): Middleware {
   return cors({
     // An empty origin makes the package leave all its headers out.
     origin: (ctx) => {

@@ -9,9 +9,9 @@ import { bufferAtMost, createSocketReads, readOn } from './socket-reads.ts';
 export type Handle = (request: IncomingMessage, response: ServerResponse) => void;
 
 /** Starts a request, at once or later; false: it never will. */
-export type Start = (request: IncomingMessage, go: () => void) => boolean;
+type Start = (request: IncomingMessage, go: () => void) => boolean;
 
-export type OneByOneOptions = {
+type OneByOneOptions = {
   handle: Handle;
   start: Start;
   /** Answers what was not started. */
@@ -347,7 +347,7 @@ class Line {
 const pause = (socket: Socket) => Socket.prototype.pause.call(socket);
 const resume = (socket: Socket) => Socket.prototype.resume.call(socket);
 
-export type RequestSchedulerOptions = {
+type RequestSchedulerOptions = {
   /** The client's address, or its network. Asked for of those that wait only. */
   addressOf: (request: IncomingMessage) => string;
   /** What orchestrators ask: these have turns of their own at an address. */

@@ -182,7 +182,7 @@ const lengthInTurn = 65_536;
  * Reads `{ "member": [ … ] }` element by element, with turns for others: what a body may have at most holds
  * for each element by itself. Rejects with `invalid-input`; a problem's path names the element.
  */
-export async function parseListBody(
+async function parseListBody(
   text: string,
   { member, most }: ListBody,
 ): Promise<Record<string, unknown[]>> {
@@ -269,7 +269,7 @@ const longText = 16_384;
  * built), names a key `__proto__`, or has text that PostgreSQL cannot store (U+0000, half a surrogate
  * pair).
  */
-export async function parseJsonBody(text: string): Promise<unknown> {
+async function parseJsonBody(text: string): Promise<unknown> {
   const { depth, parts } = measureJson(text, maxDepth);
   if (depth > maxDepth) throw tooMuch(`is nested deeper than ${maxDepth} levels`);
   if (parts > maxJsonParts)
@@ -376,7 +376,7 @@ export function acceptBody(ctx: Context, types: string[], ownPace: WeakSet<Incom
 }
 
 /** What was accepted. `signal`: nobody waits for more of it. */
-export function openBody(ctx: Context, signal: AbortSignal, longestMs = stalledMs): Body {
+function openBody(ctx: Context, signal: AbortSignal, longestMs = stalledMs): Body {
   return { type: ctx.request.type, chunks: readChunks(ctx, signal, longestMs) };
 }
 

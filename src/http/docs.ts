@@ -10,7 +10,7 @@ import { createOpenApi, type WebhookDocs } from './openapi.ts';
 import type { RequestInfo } from './request.ts';
 import { defineRoute, type Route } from './route.ts';
 
-export type DocsDeps = {
+type DocsDeps = {
   version: string;
   /** The AsyncAPI document of what devices say over MQTT. */
   getAsyncApi: () => object;
@@ -103,7 +103,7 @@ function text(contentType: string, content: string): Streamed {
 }
 
 /** Shows an AsyncAPI document as a plain page: its description, and each of its parts as it is written. */
-export function asyncApiPage(document: object): string {
+function asyncApiPage(document: object): string {
   const parts = asObject(document);
   const info = asObject(parts['info']);
   const channels = Object.entries(asObject(parts['channels']));
@@ -210,7 +210,7 @@ ${form}${wayOn}</main>
 }
 
 /** How pages without script look: as the console, whose tokens these are. All text has 4.5:1 at least. */
-export const pageStyle = `
+const pageStyle = `
 :root {
   color-scheme: light dark;
   --bg: light-dark(#f7f8fa, #101317);
@@ -250,4 +250,4 @@ button, .button {
 `;
 
 /** Names that style alone in a Content-Security-Policy. */
-export const styleSource = `'sha256-${createHash('sha256').update(pageStyle).digest('base64')}'`;
+const styleSource = `'sha256-${createHash('sha256').update(pageStyle).digest('base64')}'`;

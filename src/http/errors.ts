@@ -37,7 +37,7 @@ type ProblemBody = {
   errors?: Problem[];
 } & Partial<ExceededQuota>;
 
-export type HttpAnswer = { status: number; headers: Record<string, string>; body: ProblemBody };
+type HttpAnswer = { status: number; headers: Record<string, string>; body: ProblemBody };
 
 /** What an error is answered with. A fault of our own says nothing of itself; the log has it. */
 export function toAnswer(error: unknown, requestId: string, nowTs: WallMs): HttpAnswer {
@@ -119,7 +119,7 @@ export async function begin<T>(source: AsyncIterable<T>): Promise<AsyncIterable<
 }
 
 /** Runs work; what it is refused for is thrown after a pause. */
-export type RefuseSlowly = <T>(
+type RefuseSlowly = <T>(
   work: () => Promise<T>,
   request: { readonly signal: AbortSignal },
 ) => Promise<T>;

@@ -5,7 +5,7 @@ import { defineRoute, type Route } from './route.ts';
 import { timestamp } from './schema.ts';
 import { type HttpOptions, type HttpServer, startHttp } from './server.ts';
 
-export type HealthOptions = ProbeDeps & Pick<HttpOptions, 'host' | 'port' | 'log' | 'clock'>;
+type HealthOptions = ProbeDeps & Pick<HttpOptions, 'host' | 'port' | 'log' | 'clock'>;
 
 /** Serves `/livez` and `/readyz` on an address of their own. Rejects when it cannot be had. */
 export function startHealth({ listUnready, ...options }: HealthOptions): Promise<HttpServer> {
@@ -18,7 +18,7 @@ export function startHealth({ listUnready, ...options }: HealthOptions): Promise
   });
 }
 
-export type ProbeDeps = {
+type ProbeDeps = {
   /** Names of what keeps work away (`starting`, `database`, …); empty when ready. Never waits long. */
   listUnready: () => Promise<string[]>;
 };
@@ -109,7 +109,7 @@ const StatusResponse = z.object({
     ),
 });
 
-export type StatusDeps = {
+type StatusDeps = {
   /** Names of what is not well (`database`, `sessions`, …); empty when all is. Never waits long. */
   findFailures: () => Promise<string[]>;
   /** What is known of why things are not well; their names are in `degraded` too. Nothing of any account. */

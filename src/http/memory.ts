@@ -9,7 +9,7 @@ import { expectBody, type RequestState } from './body.ts';
 import type { Account, Token } from './request.ts';
 import type { Route } from './route.ts';
 
-export type ReserveDeps = {
+type ReserveDeps = {
   budget: MemoryBudget;
   /** A part of it, for those with a larger body: whoever lets these come slowly is in the way of these only. */
   largeBudget: MemoryBudget;
@@ -133,13 +133,13 @@ const decay = 0.99;
  * What requests are expected to take, by what answers to the same took lately. What may be large mostly is
  * not: if each took the most that it could, few would run at once.
  */
-export type ExpectedBodies = {
+type ExpectedBodies = {
   /** In bytes: between `least` and `most`, and `most` where nothing is known. */
   of(name: string, least: number, most: number): number;
   learn(name: string, bytes: number): void;
 };
 
-export function createExpectedBodies(): ExpectedBodies {
+function createExpectedBodies(): ExpectedBodies {
   const largest = new LRUCache<string, number>({ max: maxRemembered });
   return {
     of(name, least, most) {
@@ -163,7 +163,7 @@ type Seen = { takenBytes: number; stalledMs: number };
  * Answers that take room until their clients have taken them. While others wait for that room, an answer of which
  * nothing was taken for three seconds is broken off, and its connection closed.
  */
-export class StalledAnswers {
+class StalledAnswers {
   readonly #budgets: readonly Pick<MemoryBudget, 'isWanted'>[];
   readonly #open = new Map<ServerResponse, Seen>();
   #timer: NodeJS.Timeout | undefined;
@@ -208,7 +208,7 @@ function isStalled({ socket }: ServerResponse, seen: Seen): boolean {
  * Resolves once all of a body has come, and reads nothing of it: for one that a connection keeps unread. Throws
  * `invalid-input` where the client leaves before.
  */
-export async function hasArrived(request: IncomingMessage): Promise<void> {
+async function hasArrived(request: IncomingMessage): Promise<void> {
   if (request.complete) return;
   const { promise, resolve, reject } = Promise.withResolvers<void>();
   const onReadable = () => {

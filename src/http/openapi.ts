@@ -159,7 +159,7 @@ export type WebhookDocs = Record<
 >;
 
 /** One of them, as an operation of the reference. */
-export function describeWebhook({
+function describeWebhook({
   summary,
   description,
   body,
@@ -188,7 +188,7 @@ type Parameter = { description?: string; schema?: { description?: string } };
 type WithPaths = { paths?: Record<string, object> };
 
 /** Says of each parameter what its schema says: pages and generators read the parameter's own description. */
-export function describeParameters<D extends WithPaths>(document: D): D {
+function describeParameters<D extends WithPaths>(document: D): D {
   const paths = mapRecord(document.paths ?? {}, (path) =>
     mapRecord(path as Record<string, { parameters?: Parameter[] }>, ({ parameters, ...rest }) => ({
       ...rest,
@@ -215,7 +215,7 @@ type WithSchemas = { components?: { schemas?: Record<string, unknown> } };
  * `ListSessionsResponse` holds `ListSessionsResponseSessionsItem`. Generators would number them otherwise, in an
  * order that changes. Follows no reference: a schema may refer to itself. Throws where two have one name.
  */
-export function nameInnerSchemas<D extends WithSchemas>(document: D): D {
+function nameInnerSchemas<D extends WithSchemas>(document: D): D {
   const schemas = document.components?.schemas;
   if (!schemas) return document;
   const named: Record<string, unknown> = {};
@@ -272,7 +272,7 @@ const suffix = 'Output';
  * Leaves out schemas that nothing refers to, and gives the plain name to one that is only answered, or answered as
  * it is asked for: the library makes both forms of each that it is given by name.
  */
-export function tidySchemaNames<D extends Referring>(document: D): D {
+function tidySchemaNames<D extends Referring>(document: D): D {
   const { schemas = {} } = document.components ?? {};
   const used = findUsed(document, schemas);
   const alike = findAlike(schemas);
@@ -340,13 +340,13 @@ const plainOf = (name: string) => (name.endsWith(suffix) ? name.slice(0, -suffix
 const marker = 'x-data';
 
 /** How the data of each message of a stream is documented: to be put right by `sayMessages`. */
-export const documentMessages = (schema: z.ZodType) => ({ schema, [marker]: {} });
+const documentMessages = (schema: z.ZodType) => ({ schema, [marker]: {} });
 
 /**
  * A stream is text for OpenAPI 3.1, which cannot say what its messages are. `x-data` refers to the schema of their
  * data, so that generated code has a type for it.
  */
-export function sayMessages<D extends object>(document: D): D {
+function sayMessages<D extends object>(document: D): D {
   const text = JSON.stringify(document, (_key, value: unknown) => {
     if (typeof value !== 'object' || value === null || !(marker in value)) return value;
     const { schema } = value as { schema?: unknown };
@@ -417,7 +417,7 @@ function describeStatus(status: number, route: Route): string {
 }
 
 /** What a route answers beside 200. What every route can answer is not repeated by its author. */
-export function failures(route: Route): FailureResponses {
+function failures(route: Route): FailureResponses {
   const statuses = new Set([...route.errors, 500, 503]);
   if (route.body ?? route.query) statuses.add(400);
   if (route.body) statuses.add(413).add(415);

@@ -66,4 +66,4 @@ export const scopes = [
 export type Scope = (typeof scopes)[number];
 
 /** What a key may do. `labels`: only with devices that have one of these; empty: with all of the account. */
-export type KeyRights = { keyId: string; scopes: readonly Scope[]; labels: readonly string[] };
+type KeyRights = { keyId: string; scopes: readonly Scope[]; labels: readonly string[] };

@@ -157,7 +157,7 @@ export function defineRoute<
 }
 
 /** A path that names nothing possible names nothing: 404, the same as for what does not exist. */
-export function parseParams(schema: z.ZodType | undefined, raw: unknown): unknown {
+function parseParams(schema: z.ZodType | undefined, raw: unknown): unknown {
   if (!schema) return undefined;
   const result = schema.safeParse(raw);
   if (!result.success) throw new DomainError('not-found', 'There is no such resource.');
@@ -177,7 +177,7 @@ const strict = z
   });
 
 /** The query of a route that refuses, when it is asked to, what it otherwise warns of. */
-export function strictly(query: z.ZodType | undefined): z.ZodType {
+function strictly(query: z.ZodType | undefined): z.ZodType {
   return query instanceof z.ZodObject ? query.extend({ strict }) : z.object({ strict });
 }
 
@@ -185,7 +185,7 @@ export function strictly(query: z.ZodType | undefined): z.ZodType {
  * Parses query and body and throws every problem of both at once; where the body is wrong, or with
  * `?strict=true`, the warnings are among them.
  */
-export function parseInput(
+function parseInput(
   schemas: { query?: z.ZodType | undefined; body?: z.ZodType | undefined },
   raw: { query: unknown; body: unknown },
   warn: (body: unknown) => Problem[] = () => [],
@@ -204,7 +204,7 @@ export function parseInput(
   return { query: query?.data, body: body?.data, warnings };
 }
 
-export const isStrictQuery = (query: unknown): boolean =>
+const isStrictQuery = (query: unknown): boolean =>
   typeof query === 'object' && query !== null && 'strict' in query && query.strict === 'true';
 
 // A large array of wrong elements must not be answered with a larger list of errors.
@@ -216,10 +216,7 @@ const membersInTurn = 2_000;
  * Looks through a large body piece by piece, and throws as soon as as many problems are found as an
  * answer lists. What is left to `parseInput` then has few, and takes a few milliseconds.
  */
-export async function refuseLargeInvalid(
-  schema: z.ZodType | undefined,
-  body: unknown,
-): Promise<void> {
+async function refuseLargeInvalid(schema: z.ZodType | undefined, body: unknown): Promise<void> {
   if (!schema || !isLarge(body)) return;
   const problems: Problem[] = [];
   let members = 0;
@@ -244,7 +241,7 @@ export function invalid(problems: Problem[]): DomainError {
   return new DomainError('invalid-input', detail, { problems: problems.slice(0, maxProblems) });
 }
 
-export function problemsOf(
+function problemsOf(
   result: z.ZodSafeParseResult<unknown> | undefined,
   write: (path: readonly PropertyKey[]) => string,
 ): Problem[] {
@@ -269,7 +266,7 @@ const elementsInTurn = 20;
  * Parses a query and a body that is a list, element by element. Throws every problem, a hundred at most, with
  * the element's place in its path; warnings are of the elements, with such paths too.
  */
-export async function parseListInput(
+async function parseListInput(
   { query, body, listBody: { member } }: ListSchemas,
   raw: { query: unknown; body: unknown },
   warnOf: WarnOf,

@@ -59,7 +59,7 @@ export type RouterDeps = {
 };
 
 /** What a request does for an account: all that `run` began, until `end`. */
-export type Work = { run<T>(work: () => Promise<T>): Promise<T>; end(): void };
+type Work = { run<T>(work: () => Promise<T>): Promise<T>; end(): void };
 
 /** An answer as text, and as the bytes that are sent. */
 const sentFactor = 3;
@@ -348,14 +348,14 @@ export function compress({ maxAtOnce = 32 }: CompressOptions = {}): Middleware {
  * Says that an answer may be compressed. Those with a secret may not: where others can add to an answer, its
  * length would tell them what else is in it (BREACH). So nothing is that was made just now, by a POST.
  */
-export function allowCompression(ctx: Context, route: Route, account: Account | null): void {
+function allowCompression(ctx: Context, route: Route, account: Account | null): void {
   const { method, isEndless, secrets } = route;
   const hasSecrets = secrets === 'always' || (secrets === 'sessions' && !account?.key);
   ctx['mayCompress'] = method === 'get' && !isEndless && !hasSecrets;
 }
 
 /** Throws `forbidden` where a route is closed to the key with which it is called; a session opens all. */
-export function checkRights(account: Account, { scope, isOfWholeAccount }: Route): void {
+function checkRights(account: Account, { scope, isOfWholeAccount }: Route): void {
   const { key } = account;
   if (!key) return;
   if (scope === undefined)

@@ -19,7 +19,7 @@ import { createRequestScheduler, type Handle, limitArrival, OneByOne } from './a
 import { toAnswer } from './errors.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-export type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
+type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 export type HttpOptions = AppOptions & {
   host: string;
@@ -196,7 +196,7 @@ export function namesItsHost({ rawHeaders, httpVersionMinor, httpVersionMajor }:
 }
 
 /** Answers what Node could not parse, or waited for too long, in the form of every other error. */
-export function refuseConnection(error: Error & { code?: string }, socket: Duplex, nowTs: WallMs) {
+function refuseConnection(error: Error & { code?: string }, socket: Duplex, nowTs: WallMs) {
   if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy();
   if (error.code === 'HPE_HEADER_OVERFLOW')
     return refuse(socket, 431, 'The request line and the headers are larger than 16 KiB', nowTs);
@@ -207,7 +207,7 @@ export function refuseConnection(error: Error & { code?: string }, socket: Duple
 }
 
 /** `isAddressed`: by its one `Host`. */
-export function refuseUpgrade(socket: Duplex, isAddressed: boolean, nowTs: WallMs) {
+function refuseUpgrade(socket: Duplex, isAddressed: boolean, nowTs: WallMs) {
   socket.on('error', () => socket.destroy());
   if (isAddressed) return refuse(socket, 404, 'There is no such resource', nowTs);
   return refuse(socket, 400, oneHost, nowTs);
@@ -221,17 +221,17 @@ export function refuseAtOnce(response: ServerResponse, nowTs: WallMs): void {
 }
 
 /** RFC 9112 section 3.2: a request with no `Host`, or with two, might be meant for somebody else. */
-export function refuseHost(response: ServerResponse, nowTs: WallMs): void {
+function refuseHost(response: ServerResponse, nowTs: WallMs): void {
   sendRefusal(response, of(400, oneHost), nowTs);
 }
 
 /** RFC 9110 section 10.1.1. */
-export function refuseExpectation(response: ServerResponse, nowTs: WallMs): void {
+function refuseExpectation(response: ServerResponse, nowTs: WallMs): void {
   sendRefusal(response, of(417, 'The only supported expectation is 100-continue'), nowTs);
 }
 
 /** RFC 9110 section 9.3.6. */
-export function refuseConnect(socket: Duplex, nowTs: WallMs) {
+function refuseConnect(socket: Duplex, nowTs: WallMs) {
   socket.on('error', () => socket.destroy());
   return refuse(socket, 405, 'This service is not a proxy and does not support CONNECT', nowTs);
 }
@@ -282,7 +282,7 @@ function linger(socket: Duplex): void {
   });
 }
 
-export type IdleSockets = {
+type IdleSockets = {
   /** Closes connections without a request under way: those that wait now, and each of the others when it is through. */
   closeIdle(isBusy: (socket: Socket) => boolean): void;
   /** Its last request was answered. */
@@ -293,7 +293,7 @@ export type IdleSockets = {
  * Knows the open connections. (Node's own `closeIdleConnections` leaves out those that have not sent
  * anything yet, and looks once.) Upgraded ones are not watched.
  */
-export function watchIdleSockets(): IdleSockets & { watch(server: Server): void } {
+function watchIdleSockets(): IdleSockets & { watch(server: Server): void } {
   const open = new Set<Socket>();
   let isClosing = false;
   return {
@@ -315,7 +315,7 @@ export function watchIdleSockets(): IdleSockets & { watch(server: Server): void 
   };
 }
 
-export type ConnectionLimits = {
+type ConnectionLimits = {
   /** Open at once, of all clients, where there are no `places`. */
   connections: number;
   /** Of one address (IPv6: a /64); of trusted proxies all that come. */
@@ -332,7 +332,7 @@ export type ConnectionLimits = {
  * costs memory and a file descriptor for as long as its client likes. Where all places are taken, idle connections make way
  * for it (`ConnectionPlaces`). One that was upgraded is no longer counted here.
  */
-export function limitConnections(server: Server, limits: ConnectionLimits): void {
+function limitConnections(server: Server, limits: ConnectionLimits): void {
   const { connections, connectionsPerAddress, mayGo } = limits;
   const isTrusted = trusts(limits.trustedProxies);
   const places =
@@ -378,7 +378,7 @@ const sockets = 16;
 /** Connections that wait for each of them; the kernel may hold fewer (`net.core.somaxconn`). */
 const backlog = 256;
 
-export type HttpListener = {
+type HttpListener = {
   port: number;
   /** Accepts no more; resolves when all connections have ended. */
   close(): Promise<void>;

@@ -2,7 +2,7 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 
 /** Takes bytes that are good until it returns. False: nothing more is read until the socket is resumed, or `readOn`. */
-export type TakeBytes = (bytes: Buffer) => boolean;
+type TakeBytes = (bytes: Buffer) => boolean;
 
 /** What is read at once of a socket: a head, mostly; and of one that sends larger bodies. */
 const fewBytes = 8_192;

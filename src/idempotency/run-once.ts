@@ -9,7 +9,7 @@ import { pause, waitAtMost } from '../lib/wait.ts';
 import { throwGone } from '../quotas/quotas.ts';
 import type { MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
-export type OnceDeps = {
+type OnceDeps = {
   db: Sql & Pick<Database, 'confirmReads'>;
   /** What is kept is encrypted: answers hold tokens. */
   cipher: Cipher;
@@ -166,7 +166,7 @@ type Wait = {
   signal: AbortSignal;
 };
 
-export type InProgress = {
+type InProgress = {
   /** Runs what others with the same name wait for. */
   hold<T>(name: string, work: () => Promise<T>): Promise<T>;
   /** Waits until it is worth looking again; false where too many of the account wait already. */
@@ -174,7 +174,7 @@ export type InProgress = {
 };
 
 /** Who waits for whom among requests with the same key. */
-export function createInProgress(): InProgress {
+function createInProgress(): InProgress {
   const held = new Map<string, Promise<unknown>>();
   const waiting = new Map<number, number>();
 
@@ -212,10 +212,10 @@ export function createInProgress(): InProgress {
 }
 
 /** Whose key it is. `owner`: of an API key its identifier; null: a session's. */
-export type KeyPlace = { accountId: number; owner: string | null; hash: Buffer };
+type KeyPlace = { accountId: number; owner: string | null; hash: Buffer };
 
 /** What is known of a key. */
-export type KnownKey = {
+type KnownKey = {
   id: number;
   request: Buffer;
   made: string | null;
@@ -226,16 +226,16 @@ export type KnownKey = {
 };
 
 /** This attempt alone may write down what is made. */
-export type Claim = { id: number; attempt: number };
+type Claim = { id: number; attempt: number };
 
 const noKey = '00000000-0000-0000-0000-000000000000';
 /** After 24 hours a key is as if it had never been used. */
-export const keptMs = 24 * 3_600_000;
+const keptMs = 24 * 3_600_000;
 
 const valuesOf = ({ accountId, owner, hash }: KeyPlace) => [accountId, owner ?? noKey, hash];
 
 /** Null where it was not used since `sinceTs` (ms). */
-export async function findKnownKey(
+async function findKnownKey(
   sql: Sql,
   place: KeyPlace,
   { sinceTs, leaseMs }: { sinceTs: number; leaseMs: number },
@@ -251,7 +251,7 @@ export async function findKnownKey(
 }
 
 /** Takes a key that is free, too old, or whose owner is dead; null where another request was faster. */
-export async function claimKey(
+async function claimKey(
   sql: Sql,
   place: KeyPlace,
   { request, ts, leaseMs }: { request: Buffer; ts: number; leaseMs: number },
@@ -273,7 +273,7 @@ export async function claimKey(
 }
 
 /** Says that whoever has the claim is still at it. */
-export async function renewClaim(sql: Sql, { id, attempt }: Claim): Promise<void> {
+async function renewClaim(sql: Sql, { id, attempt }: Claim): Promise<void> {
   await sql.query(
     `update idempotency_key set alive_at = now()
       where id = $1 and attempt = $2 and made is null`,
@@ -282,7 +282,7 @@ export async function renewClaim(sql: Sql, { id, attempt }: Claim): Promise<void
 }
 
 /** Of a request that made nothing: the next one with the key starts again. */
-export async function releaseClaim(sql: Sql, { id, attempt }: Claim): Promise<void> {
+async function releaseClaim(sql: Sql, { id, attempt }: Claim): Promise<void> {
   await sql.query('delete from idempotency_key where id = $1 and attempt = $2 and made is null', [
     id,
     attempt,
@@ -290,11 +290,7 @@ export async function releaseClaim(sql: Sql, { id, attempt }: Claim): Promise<vo
 }
 
 /** Within the transaction that makes it; false where another attempt has taken over. */
-export async function keepMade(
-  tx: InTransaction,
-  { id, attempt }: Claim,
-  made: string,
-): Promise<boolean> {
+async function keepMade(tx: InTransaction, { id, attempt }: Claim, made: string): Promise<boolean> {
   const { rowCount } = await tx.query(
     `update idempotency_key set made = $3, bytes = $4, alive_at = now()
       where id = $1 and attempt = $2 and made is null`,
@@ -304,7 +300,7 @@ export async function keepMade(
 }
 
 /** What is said again from now on; empty: the answer is built each time from what was made. */
-export async function keepAnswer(sql: Sql, id: number, answer: string): Promise<void> {
+async function keepAnswer(sql: Sql, id: number, answer: string): Promise<void> {
   await sql.query(
     `update idempotency_key set answer = $2, bytes = bytes + $3
       where id = $1 and made is not null and answer is null`,
@@ -313,7 +309,7 @@ export async function keepAnswer(sql: Sql, id: number, answer: string): Promise<
 }
 
 /** Forgets the oldest of an account, so that `count` of them and `bytes` are left. */
-export async function forgetBeyond(
+async function forgetBeyond(
   sql: Sql,
   accountId: number,
   { count, bytes }: { count: number; bytes: number },
@@ -332,7 +328,7 @@ export async function forgetBeyond(
 }
 
 /** Of all accounts, at most `limit` that are older than `beforeTs` (ms). */
-export function forgetOldKeys(sql: Sql, beforeTs: number, limit: number) {
+function forgetOldKeys(sql: Sql, beforeTs: number, limit: number) {
   return sql.query(
     `delete from idempotency_key
       where ctid = any(array(
@@ -343,7 +339,7 @@ export function forgetOldKeys(sql: Sql, beforeTs: number, limit: number) {
 }
 
 /** Keeps text so that whoever reads the database alone cannot read it. */
-export type Cipher = { seal(text: string): string; open(sealed: string): string };
+type Cipher = { seal(text: string): string; open(sealed: string): string };
 
 /** `keys`: newest first; the first one seals, all open. */
 export function createCipher(keys: readonly Buffer[]): Cipher {

@@ -19,7 +19,7 @@ import {
 import type { Clock, MonotonicClock, WallMs } from '../lib/clock-readings.ts';
 
 /** A line that was not stored, and why. */
-export type LineError = { line: number; reason: string };
+type LineError = { line: number; reason: string };
 
 const maxErrors = 100;
 
@@ -50,7 +50,7 @@ export class Receipt {
 const maxDevices = 1_000;
 
 /** Candidates for one transaction. */
-export class CandidateBatch {
+class CandidateBatch {
   #candidates: ImportCandidate[] = [];
   #uuids = new Set<string>();
 
@@ -82,7 +82,7 @@ const most = 5_000;
 const longestMs = 40;
 
 /** How many rows one transaction has: as many as the database stores in a short time. */
-export class Pace {
+class Pace {
   #rows = fewest;
 
   get rows(): number {
@@ -96,7 +96,7 @@ export class Pace {
   }
 }
 
-export type RunImportDeps = StoreImportDeps &
+type RunImportDeps = StoreImportDeps &
   Pick<ImportPorts, 'check' | 'checkRoom' | 'othersWait'> & {
     /** Rejects once whoever imports may not any more. */
     recheck(): Promise<unknown>;
@@ -241,9 +241,9 @@ export class ImportRun {
 const noDevice = 'not-found: the account has no such device';
 
 /** A device of the account with those of its senses that were asked for; an absent one is not configured. */
-export type ImportDevice = { deviceId: number; senses: Map<string, Sense> };
+type ImportDevice = { deviceId: number; senses: Map<string, Sense> };
 
-export type Devices = {
+type Devices = {
   /** Looks up what the batch needs and is not known. */
   load(batch: readonly ImportCandidate[]): Promise<void>;
   /** Null: the account has no such device, or the key does not reach it. */
@@ -260,7 +260,7 @@ const maxRemembered = 50_000;
 type Known = ImportDevice & { asked: Set<string> };
 
 /** Remembers the devices and senses of one import for a while: most lines are of those before them. */
-export function createDevices(db: Sql, owner: Owner, monotonicClock: MonotonicClock): Devices {
+function createDevices(db: Sql, owner: Owner, monotonicClock: MonotonicClock): Devices {
   const known = new Map<string, Known | null>();
   let size = 0;
   let sinceMs = monotonicClock();
@@ -306,12 +306,12 @@ export function createDevices(db: Sql, owner: Owner, monotonicClock: MonotonicCl
 }
 
 /** Whose devices, and to which of them a key is confined: those with one of these labels; null: all. */
-export type Owner = { accountId: number; within: readonly string[] | null };
+type Owner = { accountId: number; within: readonly string[] | null };
 
-export type OwnDevice = { deviceId: number; uuid: string };
+type OwnDevice = { deviceId: number; uuid: string };
 
 /** Those of these devices that are the account's, and within the key's reach. */
-export async function listOwnDevices(
+async function listOwnDevices(
   sql: Sql,
   { accountId, within }: Owner,
   uuids: string[],
@@ -330,14 +330,10 @@ export async function listOwnDevices(
 }
 
 /** A sense of a device as its configuration has it. */
-export type FoundSense = Sense & { deviceId: number };
+type FoundSense = Sense & { deviceId: number };
 
 /** Those of these senses that the configurations of these devices name. */
-export async function listSenses(
-  sql: Sql,
-  deviceIds: number[],
-  sIds: string[],
-): Promise<FoundSense[]> {
+async function listSenses(sql: Sql, deviceIds: number[], sIds: string[]): Promise<FoundSense[]> {
   const { rows } = await sql.query<{ deviceId: number; sense: Sense }>({
     name: 'import-senses',
     text: `
@@ -356,14 +352,14 @@ export async function listSenses(
  * this. That is less than a server takes to look for a deadlock (1 s): where an import and ingest wait for
  * each other, it is the import that gives way.
  */
-export async function beginBatch(tx: Sql, longestWaitMs: number): Promise<void> {
+async function beginBatch(tx: Sql, longestWaitMs: number): Promise<void> {
   await tx.query(
     `select set_config('lock_timeout', $1, true), pg_advisory_xact_lock_shared(${ingestLock})`,
     [`${longestWaitMs}ms`],
   );
 }
 
-export type StoreImportDeps = Pick<ImportPorts, 'add' | 'store' | 'hold' | 'note' | 'count'> & {
+type StoreImportDeps = Pick<ImportPorts, 'add' | 'store' | 'hold' | 'note' | 'count'> & {
   db: Database;
   clock: Clock;
   /** Milliseconds that only go forward. */
@@ -371,7 +367,7 @@ export type StoreImportDeps = Pick<ImportPorts, 'add' | 'store' | 'hold' | 'note
 };
 
 /** What became of a batch. */
-export type StoredBatch = {
+type StoredBatch = {
   added: number;
   repeated: number;
   rejected: { row: ImportRow; reason: string }[];
@@ -400,7 +396,7 @@ const retryAfter = { firstMs: 10, maxMs: 500 };
  * `areNew`: a guess, which costs another attempt where it is wrong. Throws `unavailable` where the database
  * was away for too long, or `signal` aborted.
  */
-export async function storeImported(
+async function storeImported(
   rows: ImportRow[],
   owner: Owner,
   areNew: boolean,
@@ -491,7 +487,7 @@ function isContended(error: unknown): boolean {
 }
 
 /** A measurement of a device of the account, and the line that says it. */
-export type ImportRow = {
+type ImportRow = {
   line: number;
   uuid: string;
   deviceId: number;

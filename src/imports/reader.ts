@@ -3,7 +3,7 @@ import { csvType } from '../lib/text.ts';
 import { readTime } from '../lib/time.ts';
 
 /** What a line is: a measurement, why it is none, or null where there is nothing to read in it. */
-export type LineRead = ImportCandidate | string | null;
+type LineRead = ImportCandidate | string | null;
 
 /** Reads the lines of one body in their order. Throws `invalid-input` where nothing of it could be read. */
 export type LineReader = {
@@ -56,7 +56,7 @@ function noHeader(message: string): DomainError {
 }
 
 /** A line that is one JSON object. Members of other names are not read. */
-export function readJsonLine(text: string, line: number): ImportCandidate | string {
+function readJsonLine(text: string, line: number): ImportCandidate | string {
   // To find out by an exception costs twenty times as much.
   if (!/^\s*\{/.test(text)) return 'invalid: the line is not a JSON object';
   try {
@@ -78,7 +78,7 @@ export type ImportCandidate = {
 };
 
 /** What stands in a line, by the names of its columns or members. */
-export type Fields = {
+type Fields = {
   deviceAuthUuid: unknown;
   sId: unknown;
   val: unknown;
@@ -92,7 +92,7 @@ const uuidForm = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
 const sIdForm = /^0x[0-9A-Fa-f]{1,1024}$/;
 
 /** A candidate, or why it is none. */
-export function toCandidate(fields: Fields, line: number): ImportCandidate | string {
+function toCandidate(fields: Fields, line: number): ImportCandidate | string {
   const { deviceAuthUuid, sId } = fields;
   if (typeof deviceAuthUuid !== 'string' || !uuidForm.test(deviceAuthUuid))
     return 'invalid: deviceAuthUuid is not a UUID';
@@ -169,12 +169,12 @@ function endOfPlain(text: string, from: number): number {
 }
 
 /** Where the columns are that an import reads; -1: there is none. */
-export type Columns = { count: number } & Record<keyof Fields, number>;
+type Columns = { count: number } & Record<keyof Fields, number>;
 
 const needed = ['deviceAuthUuid', 'sId', 'ts'] as const;
 
 /** Reads the first line; text: what is wrong with it. Columns of other names are not read. */
-export function readHeader(text: string): Columns | string {
+function readHeader(text: string): Columns | string {
   const names = splitCsv(text)?.map((name) => name.trim());
   if (!names) return 'the header has an unclosed quote';
   const columns: Columns = {
@@ -198,11 +198,7 @@ export function readHeader(text: string): Columns | string {
 const decimal = /^[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d+)?$/i;
 
 /** A line below the header. */
-export function readCsvLine(
-  text: string,
-  line: number,
-  columns: Columns,
-): ImportCandidate | string {
+function readCsvLine(text: string, line: number, columns: Columns): ImportCandidate | string {
   const cells = splitCsv(text);
   if (!cells) return 'invalid: a quote is not closed, or does not start its field';
   if (cells.length !== columns.count)

@@ -9,7 +9,7 @@ import { createSlots } from '../quotas/exports.ts';
 import { type ImportPorts, ImportRun, type Receipt } from './imports.ts';
 import type { Clock, MonotonicClock } from '../lib/clock-readings.ts';
 
-export type ImportRoutesDeps = ImportPorts & {
+type ImportRoutesDeps = ImportPorts & {
   db: Database;
   clock: Clock;
   /** Milliseconds that only go forward. */

@@ -108,7 +108,7 @@ function publishEvents(
 }
 
 /** Adds what was committed of messages whose senders ask to what is known of them. */
-export function noteOutcomes(
+function noteOutcomes(
   { outcomes, events }: Pick<Changes, 'outcomes' | 'events'>,
   { added, recorded }: Pick<Written, 'added' | 'recorded'>,
 ): void {
@@ -149,7 +149,7 @@ function noteEvents(
 }
 
 /** To whose values anybody listens, in any process. */
-export type ValueListeners = {
+type ValueListeners = {
   isEmpty(): boolean;
   has(accountId: number): boolean;
 };

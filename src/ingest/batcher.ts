@@ -39,7 +39,7 @@ export type Batcher = {
  */
 const readFactor = 4;
 
-export type BatcherDeps = {
+type BatcherDeps = {
   /** Milliseconds that only go forward. */
   monotonicClock: MonotonicClock;
   /** Told of each batch that is done, and how long it took. */

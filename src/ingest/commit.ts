@@ -39,7 +39,7 @@ export type CommitDeps = AfterCommitDeps & {
   eventQuota?: EventQuotaFilter | undefined;
 };
 
-export type CommitOptions = {
+type CommitOptions = {
   /** No measurement of it is expected to be stored already. */
   areNew: boolean;
   /** The commit under way on top of which this is planned. */
@@ -184,7 +184,7 @@ function noteForgotten(
 const isSent = (stage: 'open' | 'sent' | 'over'): boolean => stage === 'sent';
 
 /** Those of the rows that the history has. */
-export type FindStored = (tx: Sql, rows: MeasurementRow[]) => Promise<MeasurementRow[]>;
+type FindStored = (tx: Sql, rows: MeasurementRow[]) => Promise<MeasurementRow[]>;
 
 const none: ReadonlyMap<number, StoredAlready> = new Map();
 
@@ -192,7 +192,7 @@ const none: ReadonlyMap<number, StoredAlready> = new Map();
  * What the history has of the measurements of devices where the newest of each sense does not tell: below it,
  * ahead of their arrival, or of a sense with a clock of its own. To be asked where a redelivery is expected.
  */
-export async function findStoredAlready(
+async function findStoredAlready(
   tx: Sql,
   deviceBatches: DeviceBatch[],
   findStored: FindStored,

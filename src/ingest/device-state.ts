@@ -196,10 +196,10 @@ function toReported(row: DeviceRow): Reported | null {
 }
 
 /** What profiles say, compiled, by the number of their content. */
-export type Layouts = ReadonlyMap<number, Content['layout']>;
+type Layouts = ReadonlyMap<number, Content['layout']>;
 
 /** The queues that one transaction has no room to read; the first one has. */
-export async function pickLeft(
+async function pickLeft(
   tx: Sql,
   queues: DeviceQueue[],
   remembered: ContextCache,
@@ -229,7 +229,7 @@ function missingBytes(size: DeviceSize, counted: Set<number>, remembered: Contex
 }
 
 /** Those that the devices have: taken along at once, for while others are read they may be dropped here. */
-export async function loadContents(
+async function loadContents(
   tx: Sql,
   rows: DeviceRow[],
   remembered: ContextCache,
@@ -259,7 +259,7 @@ export async function loadContents(
 /** To compile so much takes some milliseconds: others have a turn. */
 const pauseBytes = 65_536;
 
-export function profileOf(
+function profileOf(
   pId: string | null,
   contentId: number | null,
   layouts: Layouts,
@@ -269,7 +269,7 @@ export function profileOf(
 }
 
 /** A compiled profile without its identifier: profiles of an account that say the same have one. */
-export type Content = {
+type Content = {
   id: number;
   layout: Omit<Profile, 'pId'>;
   bytes: number;
@@ -288,7 +288,7 @@ type CachedDevice = {
 };
 
 /** All that is remembered of one account's devices. */
-export class AccountCache {
+class AccountCache {
   bytes = 0;
   readonly #clock: Clock;
   #lookAgainAt = 0;

@@ -36,7 +36,7 @@ const mostRemembered = 10_000;
  * Those of a plan that are not recorded, the devices that are told so, what each message records, and what
  * the plan takes of each account's quotas until it is committed or given up.
  */
-export type LeftOut = {
+type LeftOut = {
   events: NewEvent[];
   told: number[];
   recorded: Map<Message, number>;
@@ -128,19 +128,19 @@ export function createEventQuota(
 export type EventQuotaFilter = ReturnType<typeof createEventQuota>;
 
 /** Sense events, and changes of state, that are planned and not committed. */
-export type UnderWay = { events: number; moves: number };
+type UnderWay = { events: number; moves: number };
 
 const nothing: UnderWay = { events: 0, moves: 0 };
 
 /** What transactions under way will record, by account: it counts before it is committed. */
-export type EventsUnderWay = {
+type EventsUnderWay = {
   of(accountId: number): UnderWay;
   /** Gives what was taken, to be given back once it is committed, or will not be. */
   take(events: NewEvent[]): ReadonlyMap<number, UnderWay>;
   refund(taken: ReadonlyMap<number, UnderWay>): void;
 };
 
-export function createUnderWay(): EventsUnderWay {
+function createUnderWay(): EventsUnderWay {
   const sums = new Map<number, UnderWay>();
   return {
     of: (accountId) => sums.get(accountId) ?? nothing,
@@ -178,7 +178,7 @@ function change(
 }
 
 /** How many more events of an account may be recorded. */
-export type EventLimits = {
+type EventLimits = {
   /** Today (UTC), of `eventsPerDay`; what is not committed yet is not counted. */
   eventsLeft(accountId: number): number;
   /** Now, of `eventsPerSecond`, with changes of state; what is not committed yet is not counted. */
@@ -187,7 +187,7 @@ export type EventLimits = {
   eventsPerMessage(accountId: number): number;
 };
 
-export type Beyond = {
+type Beyond = {
   beyond: NewEvent[];
   recorded: Map<Message, number>;
   /** Accounts for whose events the day was over. */
@@ -195,7 +195,7 @@ export type Beyond = {
 };
 
 /** Takes the sense events beyond the quota out of a plan. */
-export function takeBeyond(
+function takeBeyond(
   { rows, sources }: Plan,
   quota: EventLimits,
   underWayOf: (accountId: number) => UnderWay,
@@ -243,7 +243,7 @@ export function takeBeyond(
 }
 
 /** Alarms are decided all the same. */
-export function noteUnrecorded({ rows }: Plan, events: NewEvent[]): void {
+function noteUnrecorded({ rows }: Plan, events: NewEvent[]): void {
   if (rows.signals.length === 0) return;
   const out = new Set<RecordedEvent>(events.map(({ event }) => event));
   rows.signals = rows.signals.map((one) =>
@@ -251,7 +251,7 @@ export function noteUnrecorded({ rows }: Plan, events: NewEvent[]): void {
   );
 }
 
-export type UsedUp = 'eventsPerDay' | 'eventsPerSecond';
+type UsedUp = 'eventsPerDay' | 'eventsPerSecond';
 
 const until: Record<UsedUp, string> = {
   eventsPerDay: ', and no further ones will be today (UTC)',
@@ -259,7 +259,7 @@ const until: Record<UsedUp, string> = {
 };
 
 /** Has a device told how many events of its own messages were not recorded. */
-export function tellUnrecorded(
+function tellUnrecorded(
   { rows }: Plan,
   { queue, fragments }: DeviceBatch,
   messageId: string,

@@ -169,9 +169,9 @@ function unlink<T extends Queued<T>>(queue: LinkedQueue<T>, element: T): void {
 }
 
 /** What waits in an account's queue, and is a link of it while it does. */
-export type Queued<T> = { readonly accountId: number; previous: T | null; next: T | null };
+type Queued<T> = { readonly accountId: number; previous: T | null; next: T | null };
 
-export type AccountQueueOptions = {
+type AccountQueueOptions = {
   /** What an account may spend when its turn comes, as `Budget` counts. */
   quantum: number;
   /** An account never owes more than this: what it takes beyond is forgiven. */

@@ -166,7 +166,7 @@ function demandOf({ queue, fragments }: DeviceBatch): number {
 }
 
 /** What a device's messages are planned with; `stored` as of `planBatch`. */
-export type PlanDeviceDeps = {
+type PlanDeviceDeps = {
   limits: ApplyLimits;
   budget: Budget;
   stored: ReadonlyMap<number, StoredAlready>;
@@ -184,7 +184,7 @@ type AppliedFragments = {
 };
 
 /** Adds to the plan what becomes of one device's messages, until the budget is spent; at least one item. */
-export function planDevice(deviceBatch: DeviceBatch, plan: Plan, deps: PlanDeviceDeps): void {
+function planDevice(deviceBatch: DeviceBatch, plan: Plan, deps: PlanDeviceDeps): void {
   const { queue, fragments } = deviceBatch;
   const before = deviceStateOf(queue);
   // Its messages were put back when the transaction was tried before, and come with another one.
@@ -358,7 +358,7 @@ function halveFragment(fragment: Fragment): [Fragment, Fragment] {
 }
 
 /** The first `count` items of a message, and the rest, as fragments; what was wrong with it is the first one's. */
-export function splitFragment(
+function splitFragment(
   { message, content, rejections }: Fragment,
   count: number,
 ): [Fragment, Fragment] {

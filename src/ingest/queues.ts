@@ -286,7 +286,7 @@ export function newDeviceQueue(device: DeviceIdentity): DeviceQueue {
 }
 
 /** Whether its message will be sent again, or belongs to nobody any more. */
-export function isWithdrawn({ message }: Fragment): boolean {
+function isWithdrawn({ message }: Fragment): boolean {
   return message.delivery.isWithdrawn;
 }
 
@@ -297,7 +297,7 @@ export function dropWithdrawn(fragments: Fragment[]): Fragment[] {
   return fragments.filter((fragment) => !isWithdrawn(fragment));
 }
 
-export function failWithdrawn(fragments: Fragment[]): void {
+function failWithdrawn(fragments: Fragment[]): void {
   const error = new DomainError('unavailable', 'The connection closed before this was stored.');
   for (const { message } of fragments) message.fail(error);
 }

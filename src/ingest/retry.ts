@@ -113,11 +113,7 @@ function withoutGivenUp(deviceBatches: DeviceBatch[], { givenUp, deps }: Storing
 }
 
 /** The bounds are reached, or the service stops: nothing is acknowledged, and devices send it again. */
-export function giveUp(
-  deviceBatches: DeviceBatch[],
-  cause: unknown,
-  { givenUp, deps }: Storing,
-): void {
+function giveUp(deviceBatches: DeviceBatch[], cause: unknown, { givenUp, deps }: Storing): void {
   const { log, stopping, queues } = deps;
   forgetDeviceStates(deviceBatches);
   const message = stopping.aborted
@@ -136,7 +132,7 @@ export function giveUp(
 }
 
 /** None of these messages is acknowledged. */
-export function failAll(deviceBatches: DeviceBatch[], error: unknown): void {
+function failAll(deviceBatches: DeviceBatch[], error: unknown): void {
   for (const { fragments } of deviceBatches)
     for (const { message } of fragments) message.fail(error);
 }
@@ -145,7 +141,7 @@ export function failAll(deviceBatches: DeviceBatch[], error: unknown): void {
  * The devices for which a transaction was given up, as far as that can be told; their states are forgotten.
  * The other queues' are taken to be as they were read, in a transaction that is committed.
  */
-export async function findDevicesAtFault(
+async function findDevicesAtFault(
   error: MillisecondFull | StaleDeviceState,
   deviceBatch: DeviceBatch[],
   db: Sql,
@@ -161,7 +157,7 @@ export async function findDevicesAtFault(
 }
 
 /** A batch in two: the messages of accounts that have one of these devices, and those of all others. */
-export function setApart(
+function setApart(
   batch: DeviceBatch[],
   atFault: ReadonlySet<number>,
 ): { ofThoseAtFault: DeviceBatch[]; ofOthers: DeviceBatch[] } {
@@ -191,12 +187,12 @@ async function listChanged(db: Sql, queues: DeviceQueue[]): Promise<Set<number>>
 }
 
 /** What is known of these devices may not be so any more: it is read again. */
-export function forgetDeviceStates(deviceBatches: DeviceBatch[]): void {
+function forgetDeviceStates(deviceBatches: DeviceBatch[]): void {
   for (const { queue } of deviceBatches) queue.deviceState = null;
 }
 
 /** What is tried after a transaction that failed: `parts` first, each by itself, then `next` again. */
-export type RetryPlan = { parts: DeviceBatch[][]; next: DeviceBatch[] };
+type RetryPlan = { parts: DeviceBatch[][]; next: DeviceBatch[] };
 
 /**
  * What is to be tried next of messages that a transaction could not store; what is in neither has failed. A
@@ -204,7 +200,7 @@ export type RetryPlan = { parts: DeviceBatch[][]; next: DeviceBatch[] };
  * is away all are kept, within the bounds of `retry`. While one item is to blame they are split, by account
  * first, until that item is alone. Resolves when it may be tried.
  */
-export async function planRetry(
+async function planRetry(
   deviceBatches: DeviceBatch[],
   error: unknown,
   areNew: boolean,
@@ -317,7 +313,7 @@ export type RetryBounds = {
  */
 export const retryBounds: RetryBounds = { attempts: 100, forMs: 30_000 };
 
-export type AttemptDeps = {
+type AttemptDeps = {
   /** Milliseconds that only go forward. */
   monotonicClock: MonotonicClock;
   /** 0 to 1: spreads retries. */
@@ -348,7 +344,7 @@ export function mayFollow(
 }
 
 /** Waits before the next one: longer each time, a second at most, and no longer than it may be tried. */
-export async function pauseBeforeNext(
+async function pauseBeforeNext(
   { failures, sinceMs }: Attempts,
   { monotonicClock, random, retry, stopping }: AttemptDeps,
 ): Promise<void> {
@@ -361,7 +357,7 @@ export async function pauseBeforeNext(
  * Redeliveries are rare, and cluster: after reconnects, and where clocks stand still. So batches are written
  * as if there were none; after a unique violation, with ON CONFLICT for ten seconds.
  */
-export type Redeliveries = { untilMs: number };
+type Redeliveries = { untilMs: number };
 
 const expectedForMs = 10_000;
 
@@ -383,7 +379,7 @@ export type StoreDeps = CommitDeps &
   };
 
 /** A batch while it is stored, by as many transactions as it takes. */
-export type Storing = {
+type Storing = {
   /** Null for a part of one, which has no queues to tell of. */
   batch: Batch | null;
   /** Devices of which a message has failed, in this batch or in the one ahead of it. */

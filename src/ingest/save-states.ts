@@ -237,7 +237,7 @@ export async function beginClocks(
  * were; below it values are too late. `late`: so many of them came since the last one that was not.
  * `aheadTs`: the newest time, where that is a later one.
  */
-export type ClockNote = {
+type ClockNote = {
   sId: string;
   clockTs: number | null;
   late: number;

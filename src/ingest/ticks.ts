@@ -147,7 +147,7 @@ export type TickObserver = {
   behind(seconds: number): void;
 };
 
-export type TickFeedDeps = {
+type TickFeedDeps = {
   /** Milliseconds that only go forward. */
   monotonicClock: MonotonicClock;
   tick(device: DeviceIdentity, delivery: Delivery): void;
@@ -155,7 +155,7 @@ export type TickFeedDeps = {
 };
 
 /** What is due, on its way into ingest a few at a time. */
-export type TickFeed = {
+type TickFeed = {
   /** What is read from now on is for the next `add`. */
   beginLook(): void;
   /** Takes in those that it does not have yet, nor had when they were read; gives how many. */
@@ -166,7 +166,7 @@ export type TickFeed = {
   stop(): void;
 };
 
-export function createTickFeed(
+function createTickFeed(
   { maxUnderWay, perSecond, portionMs, atOnce }: TickPace,
   { monotonicClock, tick, observe }: TickFeedDeps,
   putOff: (device: DueDevice, error: unknown) => Promise<void>,
@@ -267,7 +267,7 @@ function isPassing(error: unknown): boolean {
 }
 
 /** A device that time has come to; `dueTs`: since when, ms. `isConnected`: to some process, as far as is known. */
-export type DueDevice = DeviceIdentity & {
+type DueDevice = DeviceIdentity & {
   connectorId: number;
   dueTs: number;
   isConnected: boolean;
@@ -297,7 +297,7 @@ const isThere = `
   not exists (select from account a where a.id = due.account_id and a.removed_at is not null)`;
 
 /** Those that are due from `fromTs` (absent: ever) up to `toTs`, the one that is due longest first. */
-export async function listDue(
+async function listDue(
   db: Sql,
   { fromTs, toTs, limit }: { fromTs?: number; toTs: number; limit: number },
 ): Promise<DueDevice[]> {
@@ -321,7 +321,7 @@ export async function listDue(
  * The same of each account but these, `perAccount` at most of one: an account of which much is due is not to
  * hide what is due of others. Walks from account to account in the index.
  */
-export async function listDueOfEach(
+async function listDueOfEach(
   db: Sql,
   { toTs, perAccount, but }: { toTs: number; perAccount: number; but: number[] },
 ): Promise<DueDevice[]> {
@@ -354,7 +354,7 @@ export async function listDueOfEach(
 }
 
 /** A tick could not be stored: it is tried again in a minute, then two, up to an hour. */
-export async function putOffTick(db: Sql, deviceId: number, nowTs: WallMs): Promise<void> {
+async function putOffTick(db: Sql, deviceId: number, nowTs: WallMs): Promise<void> {
   await db.query(
     `update device_due
         set failures = least(failures + 1, 10),

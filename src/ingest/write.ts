@@ -48,7 +48,7 @@ export type Writers = {
   decideAlarms: (tx: Sql, signals: AlarmSignal[]) => Promise<OpenedAlarms>;
 };
 
-export type OpenedAlarms = ReadonlyMap<number, number>;
+type OpenedAlarms = ReadonlyMap<number, number>;
 const noneOpened: OpenedAlarms = new Map();
 
 /** What a transaction has added that counts once it is committed. */
@@ -275,7 +275,7 @@ export async function listDeviceStates(db: Sql, deviceIds: number[]): Promise<De
 }
 
 /** What profiles say. */
-export type ContentRow = { id: number; account_id: number; bytes: number; purposes: Purpose[] };
+type ContentRow = { id: number; account_id: number; bytes: number; purposes: Purpose[] };
 
 export async function listContents(db: Sql, contentIds: number[]): Promise<ContentRow[]> {
   const { rows } = await db.query<ContentRow>({
@@ -290,12 +290,12 @@ export async function listContents(db: Sql, contentIds: number[]): Promise<Conte
 }
 
 /** Holds back the removal of devices until the transaction ends; see `ingestLock`. */
-export async function lockIngest(tx: Sql): Promise<void> {
+async function lockIngest(tx: Sql): Promise<void> {
   await tx.query(`select pg_advisory_xact_lock_shared(${ingestLock})`);
 }
 
 /** Those of these accounts that were removed, as it stands behind `lockIngest`: mostly none. */
-export async function listRemovedAccounts(tx: Sql, accountIds: number[]): Promise<number[]> {
+async function listRemovedAccounts(tx: Sql, accountIds: number[]): Promise<number[]> {
   const { rows } = await tx.query<{ id: number }>({
     name: 'ingest-removed-accounts',
     text: 'select id from account where removed_at is not null and id = any($1::bigint[])',
@@ -305,7 +305,7 @@ export async function listRemovedAccounts(tx: Sql, accountIds: number[]): Promis
 }
 
 /** How many of these devices still stand at the version that the transaction was computed from. */
-export async function countUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
+async function countUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'ingest-unchanged',
     text: `
@@ -321,7 +321,7 @@ export async function countUnchanged(tx: Sql, deviceStates: DeviceState[]): Prom
 }
 
 /** The same, and nobody changes or claims them before the transaction ends. */
-export async function holdUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
+async function holdUnchanged(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
   const { rows } = await tx.query<{ count: number }>({
     name: 'ingest-hold',
     text: `
@@ -340,7 +340,7 @@ export async function holdUnchanged(tx: Sql, deviceStates: DeviceState[]): Promi
 }
 
 /** Writes when devices are due next, in the transaction that changes their states: it holds their rows. */
-export async function saveDue(tx: Sql, rows: readonly DueRow[]): Promise<void> {
+async function saveDue(tx: Sql, rows: readonly DueRow[]): Promise<void> {
   const { gone = [], due = [] } = Object.groupBy(rows, ({ dueTs }) =>
     dueTs === null ? 'gone' : 'due',
   );

@@ -17,7 +17,7 @@ export type PieceDone = { failed: JobFailure[]; after?: () => Promise<void> | vo
 /** Does what a job says with some of its devices, within the transaction. */
 export type DoPiece = (tx: Sql, piece: JobPiece) => Promise<PieceDone>;
 
-export type RunnerDeps = {
+type RunnerDeps = {
   db: Database;
   doPiece: DoPiece;
   /** Milliseconds that only go forward. */
@@ -152,7 +152,7 @@ const failedBy =
 const maxFailed = 1_000;
 
 /** The job whose turn it is; those of disabled accounts rest. */
-export async function findNext(sql: Sql): Promise<{ id: number; accountId: number } | null> {
+async function findNext(sql: Sql): Promise<{ id: number; accountId: number } | null> {
   const { rows } = await sql.query<{ id: number; accountId: number }>(
     `select j.id, j.account_id as "accountId"
        from job j
@@ -178,7 +178,7 @@ export type JobPiece = {
  * The next `limit` devices of a job, which is kept from others; null where it has ended, or its account was
  * disabled, meanwhile.
  */
-export async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece | null> {
+async function lockPiece(tx: Sql, id: number, limit: number): Promise<JobPiece | null> {
   const { rows } = await tx.query<JobPiece>(
     `select id, account_id as "accountId", action, labels, actor,
             devices[done + 1 : done + $2]::text[] as uuids
@@ -192,7 +192,7 @@ export async function lockPiece(tx: Sql, id: number, limit: number): Promise<Job
 }
 
 /** So many more devices had their turn; where these were the last ones, the job is done. */
-export async function saveProgress(
+async function saveProgress(
   tx: Sql,
   id: number,
   { count, failed }: { count: number; failed: readonly JobFailure[] },
@@ -221,7 +221,7 @@ export async function saveProgress(
 }
 
 /** Others have their turn first. */
-export async function putOffJob(sql: Sql, id: number): Promise<void> {
+async function putOffJob(sql: Sql, id: number): Promise<void> {
   await sql.query(`update job set served_at = clock_timestamp() where id = $1`, [id]);
 }
 
@@ -234,7 +234,7 @@ export type JobAction = { action: string; labels?: string[]; untilTs?: number } 
 /** Whose jobs. `keyId`: only those of this API key; null: all of the account. */
 export type JobOwner = { accountId: number; keyId: string | null };
 
-export type NewJob = {
+type NewJob = {
   accountId: number;
   keyId: string | null;
   action: JobAction;
@@ -273,7 +273,7 @@ const restMsOfDevice = 1;
  * Of an account: jobs under way, those that were stopped and keep their place for a while, as their lists of devices
  * were written, and in how many ms the first of these gives it up.
  */
-export async function countPlaces(
+async function countPlaces(
   sql: Sql,
   accountId: number,
   nowTs: WallMs,
@@ -293,7 +293,7 @@ export async function countPlaces(
   return rows[0] ?? { running: 0, resting: 0, restMs: 0 };
 }
 
-export type FoundJob = {
+type FoundJob = {
   jobId: string;
   action: JobAction;
   state: JobState;
@@ -305,7 +305,7 @@ export type FoundJob = {
   endedTs: number | null;
 };
 
-export type FoundEntry = Omit<FoundJob, 'failed' | 'failedMore'> & { failures: number };
+type FoundEntry = Omit<FoundJob, 'failed' | 'failedMore'> & { failures: number };
 
 const columns = `uuid as "jobId", action, state, done, total as of, created_at as "startedTs",
   ended_at as "endedTs"`;
@@ -377,7 +377,7 @@ export async function stopJob(
   return rowCount === 1;
 }
 
-export type Forget = {
+type Forget = {
   accountId: number | null;
   keep: number;
   sinceTs: number;
@@ -414,7 +414,7 @@ export async function forgetJobs(
 export const JobParams = z.object({ jobId: uuidParam.meta({ example: exampleIds.job }) });
 
 /** `stopped`: by whoever asked for it; what was done by then stays done. */
-export const JobState = z.enum(['running', 'done', 'stopped']);
+const JobState = z.enum(['running', 'done', 'stopped']);
 export type JobState = z.infer<typeof JobState>;
 
 const JobFailure = z
@@ -426,7 +426,7 @@ const JobFailure = z
     }),
   })
   .meta({ id: 'JobFailure' });
-export type JobFailure = z.infer<typeof JobFailure>;
+type JobFailure = z.infer<typeof JobFailure>;
 
 const common = {
   action: z.string(),
@@ -462,7 +462,7 @@ export const JobList = z.object({
 export type JobList = z.infer<typeof JobList>;
 export type Job = z.infer<typeof Job>;
 
-export const StartedJob = z.object({ jobId: z.guid(), timestamp });
+const StartedJob = z.object({ jobId: z.guid(), timestamp });
 export type StartedJob = z.infer<typeof StartedJob>;
 
 /** Jobs of an account that have ended and are kept, and how long at most. */
@@ -477,7 +477,7 @@ export const keptSince = (nowTs: WallMs) => ({
   devicesSinceTs: nowTs - devicesKeptMs,
 });
 
-export type StartJobDeps = {
+type StartJobDeps = {
   db: Database;
   limitsOf: LimitsOf;
   /** The time by which jobs may be forgotten, ms; null: not now, the clock is in doubt. */
@@ -487,13 +487,13 @@ export type StartJobDeps = {
 };
 
 /** A job before its devices are known: `select` finds them within the transaction. */
-export type JobToStart = Omit<NewJob, 'devices'> & {
+type JobToStart = Omit<NewJob, 'devices'> & {
   select: (tx: Sql) => Promise<string[]>;
   /** For the answer, ms. */
   now: Clock;
 };
 
-export type StartJob = (job: JobToStart, keep: Keep<StartedJob> | null) => Promise<StartedJob>;
+type StartJob = (job: JobToStart, keep: Keep<StartedJob> | null) => Promise<StartedJob>;
 
 /** Stores a job within the quota `jobs`; throws `quota-exceeded`, or `too-many-requests` after large ones were stopped. */
 export function createStartJob({ db, limitsOf, believedTs, onStarted }: StartJobDeps): StartJob {

@@ -6,12 +6,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
  * go together, at most `maxKeys` a query and with at least `pauseMs` between two queries. However
  * many ask, and be it with keys that nobody has, the number of queries stays bounded.
  */
-export type Coalesced<K, V> = {
+type Coalesced<K, V> = {
   /** What is there now, never what a query found that was on its way before; null when nothing. */
   find(key: K): Promise<V | null>;
 };
 
-export type CoalesceOptions<K, V> = {
+type CoalesceOptions<K, V> = {
   /** Values by key; a key without a value is left out. */
   load: (keys: K[]) => Promise<Map<K, V>>;
   maxKeys?: number;

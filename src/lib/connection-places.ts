@@ -4,7 +4,7 @@ import { networks } from './address.ts';
 export type Listener = 'http' | 'mqtt';
 
 /** A connection that may have to make way. */
-export type Held = {
+type Held = {
   /** `destroy` closes it at once. */
   socket: { destroy(): unknown };
   /** Whether it may be closed so that another client finds a place. `isUrgent`: no connection that does nothing is left. */

@@ -15,7 +15,7 @@ const macBytes = 16;
 const aheadMs = 60_000;
 
 /** What a link claims: whom it is of, and until when (ms). */
-export type LinkClaim = { uuid: string; expiresTs: number };
+type LinkClaim = { uuid: string; expiresTs: number };
 
 /**
  * A token for a link, URL-safe, signed by the newest key for this use alone. Nothing of it is stored, so

@@ -21,7 +21,7 @@ export async function forEachYielding<T>(
   }
 }
 
-export type LoopSchedulerOptions = {
+type LoopSchedulerOptions = {
   /** What may be done in a turn of the event loop. The unit is the caller's: requests, or what they cost. */
   perTurn: number;
   /** What waits is worked on no longer in a turn, whatever it costs by the caller's count; absent: as long as that allows. */

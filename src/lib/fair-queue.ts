@@ -7,7 +7,7 @@ const freshInARow = 4;
  * Keys that take turns. One that is new goes before those that had theirs, once in a round (as FQ-CoDel has it,
  * RFC 8290 section 4.2): who asks for little hardly waits for who asks without end.
  */
-export class Rotation<V> {
+class Rotation<V> {
   readonly #fresh = new Map<string, V>();
   /** First the one whose turn it is. Those with nothing left stay until then, so that they are not new again before. */
   readonly #others = new Map<string, V>();

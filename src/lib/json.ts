@@ -122,7 +122,7 @@ export function decodeUtf8(bytes: Buffer): string | null {
 }
 
 /** Where a text stops being JSON; lines and columns count from 1. */
-export type JsonError = { line: number; column: number; found: string; expected: string };
+type JsonError = { line: number; column: number; found: string; expected: string };
 
 const space = /[ \t\r\n]*/y;
 const token =

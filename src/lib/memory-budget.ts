@@ -9,7 +9,7 @@ export type Reservation = {
   leave(): void;
 };
 
-export type MemoryBudgetOptions = {
+type MemoryBudgetOptions = {
   /** What all places may take together. */
   maxBytes: number;
   /** What those of one key may take, as a part of it. */

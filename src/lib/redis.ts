@@ -1,7 +1,7 @@
 import { Redis } from 'ioredis';
 import { DomainError } from '../errors.ts';
 
-export type RedisClientOptions = {
+type RedisClientOptions = {
   url: string;
   /** A command without an answer for so long has failed; callers fail closed well below 2 s. */
   commandTimeoutMs?: number;

@@ -3,7 +3,7 @@ import type { z } from 'zod';
 type Schema = z.core.$ZodType;
 
 /** What a schema is made of. `wrapped`: `by` is the kind of what is around it (optional, default, …). */
-export type SchemaParts =
+type SchemaParts =
   | { kind: 'object'; members: Readonly<Record<string, Schema>>; isOpen: boolean }
   | { kind: 'array'; element: Schema }
   | { kind: 'union'; options: readonly Schema[] }

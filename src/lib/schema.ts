@@ -2,7 +2,7 @@ import type { z } from 'zod';
 import { partsOf } from './schema-parts.ts';
 
 /** A part of a value that was checked: about how large it is, and what is wrong in it. */
-export type CheckedPart = { size: number; problems: PartProblem[] };
+type CheckedPart = { size: number; problems: PartProblem[] };
 
 export type PartProblem = { path: PropertyKey[]; message: string };
 

@@ -2,13 +2,13 @@ import type { Bus } from '../bus/bus.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 /** To whose values anybody listens, in any process. */
-export type Listeners = {
+type Listeners = {
   isEmpty(): boolean;
   has(accountId: number): boolean;
   close(): void;
 };
 
-export type ListenersOptions = {
+type ListenersOptions = {
   bus: Bus;
   monotonicClock: MonotonicClock;
   /** A process that has not said again what it listens to for so long is gone. */
@@ -50,12 +50,12 @@ export function startListeners(options: ListenersOptions): Listeners {
 }
 
 /** Says to whose values streams of this process listen. */
-export type Announcer = {
+type Announcer = {
   add(accountId: number): void;
   delete(accountId: number): void;
 };
 
-export type AnnouncerOptions = {
+type AnnouncerOptions = {
   bus: Bus;
   /** The name of this process; no other has it. */
   process: string;

@@ -29,7 +29,7 @@ import {
   writeLivePosition,
 } from './value.ts';
 
-export type ValueSourceDeps = {
+type ValueSourceDeps = {
   db: Sql;
   broadcaster: LiveBroadcaster;
   exports: ReadFairly;
@@ -89,7 +89,7 @@ function writeOpened(from: LivePosition | null, present: Joined['position']): st
   return writeMessage('opened', JSON.stringify(opened));
 }
 
-export type LiveBroadcasterOptions = {
+type LiveBroadcasterOptions = {
   db: Sql;
   bus: Bus;
   /** The name of this process; no other has it. */
@@ -103,7 +103,7 @@ export type LiveBroadcasterOptions = {
 };
 
 /** All streams of values of this process, by account. */
-export type LiveBroadcaster = {
+type LiveBroadcaster = {
   /** From then on the subscriber is given what is committed, in whatever process. */
   join(filter: LiveFilter): Promise<Joined>;
 };
@@ -154,7 +154,7 @@ export function createLiveBroadcaster(options: LiveBroadcasterOptions): LiveBroa
   };
 }
 
-export type AccountValuesOptions = {
+type AccountValuesOptions = {
   positions: Positions;
   nextSlice: NextSlice;
   monotonicClock: MonotonicClock;
@@ -168,7 +168,7 @@ export type AccountValuesOptions = {
   onEnd: () => void;
 };
 
-export type Joined = {
+type Joined = {
   subscriber: Subscriber<string>;
   /** What was committed when it joined. */
   position: StreamPosition;
@@ -182,7 +182,7 @@ const pauseMs = 5;
 const streamsPerPauseMs = 4;
 
 /** Gives the values of one account to its streams. */
-export class AccountValues {
+class AccountValues {
   readonly #options: AccountValuesOptions;
   readonly #groups = new Map<string, Group>();
   readonly #backlog: Backlog;

@@ -10,7 +10,7 @@ const awayMs = 24 * 3_600_000;
 const pageSeries = 500;
 const pageRows = 2_000;
 
-export type ReplayOptions = {
+type ReplayOptions = {
   /** Reads its pages, in turn. */
   sql: Sql;
   filter: LiveFilter;
@@ -134,10 +134,10 @@ function thinOut(maxHz: number | undefined) {
   };
 }
 
-export type MissedSeries = { id: number; deviceId: number; uuid: string; sId: string };
+type MissedSeries = { id: number; deviceId: number; uuid: string; sId: string };
 
 /** A page of an account's senses behind `after`; `ids`: only of these devices, null: of all. */
-export async function listSeries(
+async function listSeries(
   sql: Sql,
   accountId: number,
   { ids, senses }: { ids: readonly number[] | null; senses: readonly string[] | undefined },
@@ -161,9 +161,9 @@ export async function listSeries(
 }
 
 /** `place`: of the series among those that were asked for; `micros` since the epoch. */
-export type MissedRow = { place: number; micros: number; ts: number; val: number; long: number };
+type MissedRow = { place: number; micros: number; ts: number; val: number; long: number };
 
-export type MissedQuery = {
+type MissedQuery = {
   seriesIds: number[];
   /** Of each series only what is later, in microseconds since the epoch. */
   afterMicros: number[];
@@ -177,7 +177,7 @@ export type MissedQuery = {
  * Of each series what is later than the newest value that a position sees, in the order of the series and of
  * time. The transaction that wrote a row is its `xmin`, of which the upper half is that of the snapshot.
  */
-export async function listMissed(
+async function listMissed(
   sql: Sql,
   { seriesIds, afterMicros, startTs, seen }: MissedQuery,
   limit: number,

@@ -1,5 +1,5 @@
 /** What may be written, and how. */
-export type LimitedLinesOptions<T> = {
+type LimitedLinesOptions<T> = {
   /** In ms. Lines never depend on which way it went. */
   clock: () => number;
   /** What a limit holds for, in ms. */
@@ -16,7 +16,7 @@ export type LimitedLinesOptions<T> = {
   writeCounted: (counted: { of: T; count: number }[], others: number) => void;
 };
 
-export type LimitedLines<T> = {
+type LimitedLines<T> = {
   /** A line now, or counted. Counts that are a span old are written with the first line after them. */
   note(key: string, of: T): void;
   /** Writes the counts that are a span old, or all where the process ends. */

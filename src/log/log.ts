@@ -35,7 +35,7 @@ const omittedEveryMs = 10_000;
 /** Their writers have limits of their own (connector/device/refused-logins.ts): who bans reads each line. */
 const ownLimit = new Set<LogEvent>(['mqtt.login-refused', 'http.login-refused']);
 
-export type LogOptions = {
+type LogOptions = {
   level: string;
   /** For people rather than for machines: one coloured line each. */
   isTerminal: boolean;
@@ -225,7 +225,7 @@ const told = [
 /** Causes of causes; more are a circle or of no use. */
 const deepest = 5;
 
-export type DescribedError = Record<string, unknown> & {
+type DescribedError = Record<string, unknown> & {
   message: string;
   cause?: DescribedError;
 };

@@ -19,7 +19,7 @@ import {
   widestBucketMs,
 } from './schema.ts';
 
-export type ExportRouteDeps = { db: Database; exports: Exports };
+type ExportRouteDeps = { db: Database; exports: Exports };
 
 const defaultStats = ['min', 'max', 'avg', 'last', 'count'] as const;
 
@@ -111,7 +111,7 @@ async function answerBuckets(
 }
 
 /** Which senses of which devices. `within`: only devices that have one of these labels; null: any. */
-export type SeriesFilter = {
+type SeriesFilter = {
   accountId: number;
   uuids: string[] | undefined;
   label: string | undefined;
@@ -120,7 +120,7 @@ export type SeriesFilter = {
 };
 
 /** All that ever measured something, by device and sense. */
-export async function listExportSeries(
+async function listExportSeries(
   sql: Sql,
   { accountId, uuids, label, senses, within }: SeriesFilter,
 ): Promise<ExportSeries[]> {
@@ -142,7 +142,7 @@ export async function listExportSeries(
 }
 
 /** Throws `invalid-input` where there is more in the range than one answer has. */
-export async function refuseTooManyPoints(
+async function refuseTooManyPoints(
   sql: Sql,
   series: ExportSeries[],
   { start, end }: ExportRange,
@@ -164,16 +164,16 @@ export async function refuseTooManyPoints(
 }
 
 /** A sense of a device, with what its rows say of whose they are. */
-export type ExportSeries = { seriesId: number; deviceAuthUuid: string; sId: string };
+type ExportSeries = { seriesId: number; deviceAuthUuid: string; sId: string };
 
 /** Times in ms, inclusive. */
-export type ExportRange = { start: number; end: number; order: 'asc' | 'desc' };
+type ExportRange = { start: number; end: number; order: 'asc' | 'desc' };
 
 /** How points are written. `ts` and `val` are lists of columns. */
-export type PointFormat = 'json' | 'ndjson' | 'csv' | 'columns';
+type PointFormat = 'json' | 'ndjson' | 'csv' | 'columns';
 
 /** What a statement gave of one series: text of some points, ready to be sent. */
-export type PointBlock = { series: ExportSeries; text: string; vals: string };
+type PointBlock = { series: ExportSeries; text: string; vals: string };
 
 /** A statement gives no more points than this: that is all that is ever held in memory. */
 const blockPoints = 20_000;
@@ -209,7 +209,7 @@ type BlockRow = { place: number; count: number; micros: string; text: string; va
  * All points of some series, one series after the other, as text that the database writes: row by row it takes
  * twice as long.
  */
-export function walkPoints(
+function walkPoints(
   sql: Sql,
   all: ExportSeries[],
   range: ExportRange,
@@ -273,37 +273,36 @@ async function readBlock(
 }
 
 /** As the database wrote them. */
-export const pointItems = (block: PointBlock[]) => block.map(({ text }) => text).join(',');
-export const pointLines = (block: PointBlock[]) => block.map(({ text }) => text).join('');
+const pointItems = (block: PointBlock[]) => block.map(({ text }) => text).join(',');
+const pointLines = (block: PointBlock[]) => block.map(({ text }) => text).join('');
 
 /** A series of which there are many points stands there in several pieces, one behind the other. */
-export const seriesItems = (block: PointBlock[]) =>
+const seriesItems = (block: PointBlock[]) =>
   block
     .map(({ series: { deviceAuthUuid, sId }, text, vals }) => {
       return `{"deviceAuthUuid":"${deviceAuthUuid}","sId":"${sId}","ts":[${text}],"val":[${vals}]}`;
     })
     .join(',');
 
-export const pointHeader = 'deviceAuthUuid,sId,ts,val,lat,long\r\n';
+const pointHeader = 'deviceAuthUuid,sId,ts,val,lat,long\r\n';
 
-export const bucketItems = (rows: ExportBucket[]) => JSON.stringify(rows).slice(1, -1);
+const bucketItems = (rows: ExportBucket[]) => JSON.stringify(rows).slice(1, -1);
 
-export const bucketLines = (rows: ExportBucket[]) =>
+const bucketLines = (rows: ExportBucket[]) =>
   rows.map((row) => `${JSON.stringify(row)}\n`).join('');
 
-export const bucketHeader = (stats: readonly StatName[]) =>
-  `deviceAuthUuid,sId,ts,${stats.join(',')}\r\n`;
+const bucketHeader = (stats: readonly StatName[]) => `deviceAuthUuid,sId,ts,${stats.join(',')}\r\n`;
 
-export const bucketFields = (stats: readonly StatName[]) => (rows: ExportBucket[]) =>
+const bucketFields = (stats: readonly StatName[]) => (rows: ExportBucket[]) =>
   rows
     .map(({ deviceAuthUuid, sId, ts, ...values }) =>
       [deviceAuthUuid, sId, ts, ...stats.map((stat) => values[stat])].join(',').concat('\r\n'),
     )
     .join('');
 
-export type BucketsWanted = { width: BucketWidth; tz: string; stats: readonly StatName[] };
+type BucketsWanted = { width: BucketWidth; tz: string; stats: readonly StatName[] };
 
-export type ExportBucket = { deviceAuthUuid: string; sId: string; ts: number } & Partial<
+type ExportBucket = { deviceAuthUuid: string; sId: string; ts: number } & Partial<
   Record<StatName, number>
 >;
 
@@ -333,7 +332,7 @@ const expressions: Record<StatName, string> = {
  * All buckets of some series, one series after the other, positions left out. A statement covers as many buckets
  * as it may give, from the first point on that there is: what is empty is passed over.
  */
-export async function* walkExportBuckets(
+async function* walkExportBuckets(
   sql: Sql,
   all: ExportSeries[],
   range: ExportRange,

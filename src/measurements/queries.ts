@@ -13,7 +13,7 @@ import {
 } from './schema.ts';
 
 /** A sense that ever measured something, and where that is kept. */
-export type MeasuredSense = { seriesId: number; sId: string };
+type MeasuredSense = { seriesId: number; sId: string };
 
 /** All that ever measured something, or those of `wanted` that did, in the order of their identifiers. */
 export async function listMeasuredSenses(
@@ -123,7 +123,7 @@ export function listMeasurementsQuery(
 }
 
 /** Time of the newest and the oldest number (not position) within a range, in ms; null when it is empty. */
-export async function findBounds(
+async function findBounds(
   sql: Sql,
   { senses, start, end }: MeasurementRange,
 ): Promise<{ oldest: number; newest: number } | null> {
@@ -165,14 +165,14 @@ export function toCursor({ ts, micros, s_id }: PointRow): MeasurementCursor {
 }
 
 /** One statement's share of a list of buckets. */
-export type BucketWindow = MeasurementRange & {
+type BucketWindow = MeasurementRange & {
   widthMs: number;
   /** Only what is listed behind this bucket. */
   after?: { ts: number; sId: string } | undefined;
   limit: number;
 };
 
-export type BucketRow = {
+type BucketRow = {
   s_id: string;
   ts: number;
   min: number;
@@ -183,7 +183,7 @@ export type BucketRow = {
 };
 
 /** Buckets of the points between `start` and `end`, newest first, each bucket's senses in order. */
-export async function listBuckets(
+async function listBuckets(
   sql: Sql,
   source: HistoryKind | 'hours',
   window: BucketWindow,
@@ -211,7 +211,7 @@ export function listBucketsQuery(source: HistoryKind | 'hours', window: BucketWi
   }
 }
 
-export const hourMs = 3_600_000;
+const hourMs = 3_600_000;
 
 const bucket = (column: string) =>
   `date_bin($5::float8 * interval '1 millisecond', ${column}, timestamptz 'epoch')`;
@@ -274,7 +274,7 @@ const fromHours = `
   ${page}`;
 
 /** All buckets of the points between `start` and `end`, newest first, as the clocks of a time zone have them. */
-export async function listLocalBuckets(
+async function listLocalBuckets(
   sql: Sql,
   { senses, start, end }: MeasurementRange,
   { count, unit }: BucketWidth,
@@ -296,7 +296,7 @@ export async function listLocalBuckets(
 }
 
 /** Where the bucket of a time begins, ms. */
-export async function findBucketStart(
+async function findBucketStart(
   sql: Sql,
   ts: number,
   { count, unit }: BucketWidth,
@@ -311,12 +311,12 @@ export async function findBucketStart(
 }
 
 /** The mean is held between its extremes, which rounding could leave. */
-export function toBucketView({ s_id, ts, min, max, sum, count, last }: BucketRow): BucketView {
+function toBucketView({ s_id, ts, min, max, sum, count, last }: BucketRow): BucketView {
   const avg = Math.min(max, Math.max(min, sum / count));
   return { sId: s_id, ts, min, max, avg, count, last };
 }
 
-export type SenseWords = Pick<LatestView, 'name' | 'unit' | 'decimals'>;
+type SenseWords = Pick<LatestView, 'name' | 'unit' | 'decimals'>;
 
 type Row = {
   device_id: number;
@@ -327,7 +327,7 @@ type Row = {
 };
 
 /** How people are told of the senses of these devices, by "deviceId sId"; those that nothing is said of are left out. */
-export async function describeSenses(
+async function describeSenses(
   sql: Sql,
   deviceIds: number[],
   senses: string[] | undefined,

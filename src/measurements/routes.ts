@@ -31,7 +31,7 @@ import {
   type MeasurementView,
 } from './schema.ts';
 
-export type MeasurementRoutesDeps = {
+type MeasurementRoutesDeps = {
   db: Database;
   kind: HistoryKind;
   /** Throws `not-found` unless the device is the account's. */
@@ -117,7 +117,7 @@ async function answerBuckets(
 }
 
 /** The newest value of each sense of many devices, for lists and walls. */
-export function latestRoute({ db }: { db: Sql }): Route {
+function latestRoute({ db }: { db: Sql }): Route {
   return defineRoute({
     name: 'listLatestMeasurements',
     scope: 'data:read',
@@ -160,7 +160,7 @@ const measurementHeader = 'sId,ts,val,lat,long\r\n';
 const bucketHeader = 'sId,ts,min,max,avg,count,last\r\n';
 
 /** A position leaves `val` empty, a number `lat` and `long`. */
-export function* measurementsAsCsv(rows: MeasurementView[]): Generator<string> {
+function* measurementsAsCsv(rows: MeasurementView[]): Generator<string> {
   yield measurementHeader;
   for (const { sId, ts, val } of rows) {
     yield typeof val === 'number'
@@ -169,7 +169,7 @@ export function* measurementsAsCsv(rows: MeasurementView[]): Generator<string> {
   }
 }
 
-export async function* bucketsAsCsv(chunks: AsyncIterable<BucketView[]>): AsyncGenerator<string> {
+async function* bucketsAsCsv(chunks: AsyncIterable<BucketView[]>): AsyncGenerator<string> {
   yield bucketHeader;
   for await (const rows of chunks) {
     yield rows
@@ -179,7 +179,7 @@ export async function* bucketsAsCsv(chunks: AsyncIterable<BucketView[]>): AsyncG
 }
 
 /** `{buckets: […], timestamp}`, written as it comes. */
-export async function* bucketsAsJson(
+async function* bucketsAsJson(
   chunks: AsyncIterable<BucketView[]>,
   timestamp: number,
 ): AsyncGenerator<string> {

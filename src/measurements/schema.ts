@@ -40,7 +40,7 @@ export const MeasurementCursor = z.tuple([cursorTs, z.int().min(0).max(999), cur
 export type MeasurementCursor = z.infer<typeof MeasurementCursor>;
 
 /** A measurement that says whose it is. */
-export const DeviceMeasurement = z
+const DeviceMeasurement = z
   .object({ deviceAuthUuid: deviceUuid, ...measured })
   .meta({ id: 'DeviceMeasurement' });
 
@@ -57,7 +57,7 @@ export type LatestView = z.infer<typeof LatestView>;
 
 export const LatestResponse = z.object({ latest: z.array(LatestView), timestamp });
 
-export type BucketUnit = 's' | 'm' | 'h' | 'd' | 'mo';
+type BucketUnit = 's' | 'm' | 'h' | 'd' | 'mo';
 /** So many units wide. */
 export type BucketWidth = { count: number; unit: BucketUnit };
 
@@ -68,7 +68,7 @@ const maxDays = 36_500;
 export const widestBucketMs = maxDays * 86_400_000;
 
 /** `bucket` of a query: `15m`, `1mo` and the like. */
-export const bucketQuery = z
+const bucketQuery = z
   .string()
   .regex(
     /^0*[1-9]\d{0,9}(s|m|h|d|mo)$/,
@@ -89,7 +89,7 @@ export const bucketQuery = z
   });
 
 /** `tz` of a query. */
-export const timeZoneQuery = z
+const timeZoneQuery = z
   .string()
   .max(64)
   .refine(isTimeZone, 'expected a time zone name from the IANA database, such as Europe/Berlin')
@@ -97,7 +97,7 @@ export const timeZoneQuery = z
   .meta({ description: 'The time zone whose days and months the buckets follow; UTC if absent.' });
 
 /** For `superRefine`. */
-export function needBucket(
+function needBucket(
   { bucket, tz }: { bucket?: BucketWidth | undefined; tz?: string | undefined },
   context: z.RefinementCtx,
 ): void {

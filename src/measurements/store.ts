@@ -95,7 +95,7 @@ export async function addMeasurements(
 }
 
 /** What one sense of one device measures. */
-export type Series = { deviceId: number; sId: string };
+type Series = { deviceId: number; sId: string };
 
 /** The numbers of series that are in the database, as far as there is room to remember them. */
 export type KnownSeries = {
@@ -127,7 +127,7 @@ export function createKnownSeries(maxSeries: number = 200_000): KnownSeries {
 type SeriesRow = { id: number; device_id: number; s_id: string };
 
 /** The numbers of all these series, in their order; undefined where one of them is not known. */
-export function recallSeries(wanted: readonly Series[], known: KnownSeries): number[] | undefined {
+function recallSeries(wanted: readonly Series[], known: KnownSeries): number[] | undefined {
   const ids: number[] = [];
   for (const series of wanted) {
     const id = known.get(series);
@@ -141,7 +141,7 @@ export function recallSeries(wanted: readonly Series[], known: KnownSeries): num
  * The same of series that may be new: looks for those that are not known, and adds what is not there.
  * Once a transaction: what it adds may yet be rolled back and is not remembered, what it finds is.
  */
-export async function findSeries(
+async function findSeries(
   tx: Sql,
   wanted: readonly Series[],
   known: KnownSeries,
@@ -166,10 +166,7 @@ export async function findSeries(
 }
 
 /** The numbers of these series, in their order, as far as there are any: adds and remembers nothing. */
-export async function lookUpSeries(
-  tx: Sql,
-  wanted: readonly Series[],
-): Promise<(number | undefined)[]> {
+async function lookUpSeries(tx: Sql, wanted: readonly Series[]): Promise<(number | undefined)[]> {
   const unique = new Map(wanted.map((series) => [nameOf(series), series]));
   const rows = await selectSeries(tx, [...unique.values()]);
   const ids = new Map(
@@ -212,13 +209,13 @@ async function insertSeries(tx: Sql, wanted: Series[]): Promise<SeriesRow[]> {
 }
 
 /** A row of the history: `ts` in ms; `micros` (0 to 999) tells apart what shares its millisecond. */
-export type Point = { seriesId: number; ts: number; micros: number; val: number; long: number };
+type Point = { seriesId: number; ts: number; micros: number; val: number; long: number };
 
 /** How many different values of a series fit into a millisecond: `micros` of a timestamp count no finer. */
-export const placesPerMillisecond = 1_000;
+const placesPerMillisecond = 1_000;
 
 /** Leaves out those whose place is taken; gives how many there were not. `onAdded`: told of each of these. */
-export async function insertPoints<P extends Point>(
+async function insertPoints<P extends Point>(
   sql: Sql,
   points: readonly P[],
   onAdded?: (point: P) => void,
@@ -271,10 +268,10 @@ function pointValues(points: readonly Point[]): string[] {
 }
 
 /** What shares a point's millisecond: whether its own value is there, and how many places are taken. */
-export type Neighbours<P> = { point: P; isThere: boolean; taken: number };
+type Neighbours<P> = { point: P; isThere: boolean; taken: number };
 
 /** Those that do not stand in the first place of their millisecond, where nearly all do. */
-export async function listMissing<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
+async function listMissing<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
   return lookUp(points, async (ofDay, isWithinDay) => {
     const { rows } = await sql.query<{ n: number }>(
       `select wanted.n
@@ -291,7 +288,7 @@ export async function listMissing<P extends Point>(sql: Sql, points: readonly P[
 }
 
 /** Those that are stored, in whatever place of their millisecond. */
-export async function listThere<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
+async function listThere<P extends Point>(sql: Sql, points: readonly P[]): Promise<P[]> {
   return lookUp(points, async (ofDay, isWithinDay) => {
     const { rows } = await sql.query<{ n: number }>(
       `select wanted.n
@@ -312,7 +309,7 @@ export async function listThere<P extends Point>(sql: Sql, points: readonly P[])
  * Looks at all places of the points' milliseconds. Nobody else who asks for their series is answered
  * before the transaction ends: two that placed values side by side would not see each other's.
  */
-export async function findNeighbours<P extends Point>(
+async function findNeighbours<P extends Point>(
   sql: Sql,
   points: readonly P[],
 ): Promise<Neighbours<P>[]> {
@@ -393,7 +390,7 @@ function valuesOf(points: readonly Point[]): string[] {
  * Stores points in milliseconds that have other values already: the same value may be there too, a new
  * one gets the next place. Gives how many were added, and those whose millisecond is full.
  */
-export async function placeBeside<P extends Point>(
+async function placeBeside<P extends Point>(
   sql: Sql,
   points: readonly P[],
   onAdded?: (point: P) => void,

@@ -1,6 +1,6 @@
 import type { Metric, Registry } from 'prom-client';
 
-export type DurationHistogramOptions = {
+type DurationHistogramOptions = {
   name: string;
   help: string;
   /** Upper bounds in seconds, ascending. */

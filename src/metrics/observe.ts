@@ -151,7 +151,7 @@ export function observeHooks(registry: Registry): SecretCheckDeps['onRefused'] {
 }
 
 /** Counts devices' messages by kind of topic. With every message: the library is told when somebody asks. */
-export function countMessages(
+function countMessages(
   registry: Registry,
   { name, help }: { name: string; help: string },
 ): (kind: string) => void {
@@ -170,7 +170,7 @@ export function countMessages(
 }
 
 /** Bounds of what devices wait for, in seconds. */
-export const waitBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
+const waitBuckets = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 /** How many accounts are `near` the end of which quota (80 % of it and more, and not all, are in use), or have `used-up` it. */
 export function observeNearQuotas(

@@ -132,7 +132,7 @@ function isOfRecipient(kind: MessageChannel, verdict: DriverVerdict, reason: Rea
 }
 
 /** Why a message need not be tried, judged when it is its turn: what waited may be older than the rules. */
-export function reasonAgainst(delivery: Delivery, isAllowedNumber: NumberRule): Reason | null {
+function reasonAgainst(delivery: Delivery, isAllowedNumber: NumberRule): Reason | null {
   if (delivery.isDisabled) return 'account-disabled';
   if (delivery.kind === 'email' && delivery.type !== 'confirm' && !delivery.isConfirmed)
     return 'not-confirmed';
@@ -161,7 +161,7 @@ export type FindEventId = (
   cause: Pick<SenseEvent['cause'], 'engine' | 'senses'>,
 ) => Promise<string | undefined>;
 
-export type SendDeps = {
+type SendDeps = {
   drivers: Drivers;
   /** Null: no SMTP server is configured. */
   email: EmailDriver | null;
@@ -171,7 +171,7 @@ export type SendDeps = {
 };
 
 /** Hands a message over by its channel. Rejects with a `DeliveryError`. */
-export async function send(deps: SendDeps, delivery: Delivery): Promise<void> {
+async function send(deps: SendDeps, delivery: Delivery): Promise<void> {
   switch (delivery.kind) {
     case 'push':
     case 'sms':
@@ -238,10 +238,7 @@ type Digested = { title: string; alarmId: number | null };
  * A message as it goes out: with what became of its alarm meanwhile, or, where its recipient had many lately,
  * with all others that wait for it.
  */
-export async function digest(
-  { db, alarms, clock }: DigestDeps,
-  delivery: Delivery,
-): Promise<Delivery> {
+async function digest({ db, alarms, clock }: DigestDeps, delivery: Delivery): Promise<Delivery> {
   const isOfMany =
     delivery.isGathering && delivery.kind !== 'webhook' && delivery.deviceUuid !== null;
   const others = isOfMany ? await listDigested(db, delivery, clock()) : [];
@@ -321,7 +318,7 @@ function sayMeanwhile(delivery: Delivery, state: AlarmNow, nowTs: WallMs): Deliv
   return said === null ? delivery : { ...delivery, body: `${delivery.body}\n${said}` };
 }
 
-export type DispatcherOptions = {
+type DispatcherOptions = {
   db: Sql;
   clock: Clock;
   /** Makes one attempt and writes down how it ended. */
@@ -335,7 +332,7 @@ export type DispatcherOptions = {
   onError: (error: unknown) => void;
 };
 
-export type Dispatcher = {
+type Dispatcher = {
   /** Something may be due. */
   look: () => void;
   /** When it last looked for what is due, ms; null: not yet. */
@@ -424,7 +421,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
   };
 }
 
-export type ListenOptions = {
+type ListenOptions = {
   connectionString: string;
   channel: string;
   /** Called for each notification, and when the connection is there again: some may be lost. */

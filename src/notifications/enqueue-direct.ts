@@ -9,14 +9,14 @@ import { wordsOf } from './text.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /** A message to a contact that no event asks for. */
-export type DirectMessage = {
+type DirectMessage = {
   type: 'confirm' | 'test' | 'notice';
   contact: { contactId: number; kind: 'email' | 'webhook'; address: string };
   /** What a notice says. */
   say?: (words: Words) => { title: string; body: string };
 };
 
-export type DirectOptions = {
+type DirectOptions = {
   quotasOf: QuotasOf;
   nowTs: WallMs;
   /** Where the request came from, as addresses are counted. */
@@ -25,7 +25,7 @@ export type DirectOptions = {
   isOpen: boolean;
 };
 
-export type DirectOutcome = { state: 'queued' | 'held-back'; reason?: Reason };
+type DirectOutcome = { state: 'queued' | 'held-back'; reason?: Reason };
 
 /**
  * Queues messages to contacts within the caller's transaction, as far as the day's limits go: one outcome
@@ -85,7 +85,7 @@ async function findEmail(tx: Sql, accountId: number): Promise<string | null> {
 }
 
 /** Of a quota of an account, how much is in use. */
-export type QuotaInUse = { quota: string; used: number; limit: number };
+type QuotaInUse = { quota: string; used: number; limit: number };
 
 /** Tells an account by mail, at its confirmed addresses, which of its quotas near their end or are used up. */
 export async function enqueueQuotaNotice(

@@ -143,7 +143,7 @@ const day = (parameter: string) => `(ms_to_timestamp(${parameter}) at time zone 
  * Keeps others from counting until the transaction ends; gives what is used today, by `counterName`. Always in
  * the same order, so that nobody waits in a circle.
  */
-export async function lockCounts(
+async function lockCounts(
   tx: Sql,
   counters: readonly Counter[],
   nowTs: WallMs,
@@ -170,7 +170,7 @@ export async function lockCounts(
   return new Map(rows.map((row) => [counterName(row), row.used]));
 }
 
-export type Decided = {
+type Decided = {
   queued: readonly Allotted[];
   unsent: readonly Unsent[];
   /** How much more is counted than before; these are locked. */
@@ -183,7 +183,7 @@ export type Decided = {
 const rowsAtOnce = 100;
 
 /** Writes what was decided, and wakes those that deliver once it is committed. */
-export async function writeNotifications(tx: Sql, decided: Decided): Promise<void> {
+async function writeNotifications(tx: Sql, decided: Decided): Promise<void> {
   const { queued, unsent } = decided;
   const perNotification = createTexts(decided.wordingOf);
   for (let from = 0; from < Math.max(1, queued.length); from += rowsAtOnce) {

@@ -1,7 +1,7 @@
 import { pause } from '../lib/wait.ts';
 import type { NotificationLog } from './log.ts';
 
-export type HeartbeatOptions = {
+type HeartbeatOptions = {
   url: string;
   everyMs: number;
   /** What has to be so, by a name for the log. One that rejects is not so. */

@@ -182,7 +182,7 @@ export type ContactOptions = {
   lookupAll?: PostOptions['lookupAll'];
 };
 
-export type DeliverySideDeps = {
+type DeliverySideDeps = {
   db: Database;
   connectionString: string;
   contacts: ContactOptions;
@@ -204,7 +204,7 @@ export type DeliverySideDeps = {
   channels: string[];
 };
 
-export type DeliverySide = {
+type DeliverySide = {
   /** When it last looked for what is due, ms; null: not yet. */
   lastLookTs: () => number | null;
   /** What is due now and then. */
@@ -222,7 +222,7 @@ const databasePlaces = 4;
 const leaseMarginMs = 30_000;
 
 /** Starts delivering in this process, and says which channels it has. */
-export async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> {
+async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> {
   const { db, alarms, pollIntervalMs, concurrency, log, clock, believedTs } = deps;
   const { email: mail, isPrivateAllowed, lookupAll, keys, findEventId } = deps.contacts;
   const email = mail && emailDriver(mail);

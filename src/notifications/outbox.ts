@@ -26,7 +26,7 @@ import {
 import type { MessageQuotas } from './settings.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-export type DueQuery = {
+type DueQuery = {
   nowTs: WallMs;
   /** How many of each lane at most. */
   places: Record<Lane, number>;
@@ -279,7 +279,7 @@ export async function endAnnouncement(
 }
 
 /** A message that was counted on a day (UTC, `2026-11-22`), or not at all. */
-export type CountedMessage = Pick<RecipientKey, 'accountId' | 'kind' | 'recipient'> & {
+type CountedMessage = Pick<RecipientKey, 'accountId' | 'kind' | 'recipient'> & {
   countedOn: string | null;
 };
 
@@ -296,7 +296,7 @@ const unlimited: MessageQuotas = {
 };
 
 /** Messages that will not be sent count no longer, where the day that they were counted on lasts. */
-export async function refund(tx: Sql, messages: readonly CountedMessage[]): Promise<void> {
+async function refund(tx: Sql, messages: readonly CountedMessage[]): Promise<void> {
   const counters = messages.flatMap(({ accountId, kind: channel, recipient, countedOn }) =>
     countedOn === null
       ? []
@@ -381,7 +381,7 @@ export async function queuePlanned(sql: Sql, nowTs: WallMs): Promise<void> {
 }
 
 /** What ended without an attempt: its alarm may have nobody left who is told. */
-export type GivenUp = { alarmId: number | null; announcement: number | null };
+type GivenUp = { alarmId: number | null; announcement: number | null };
 
 /** Gives up what waited too long for its turn, and what is for a contact that is gone. */
 export async function giveUpOld(sql: Sql, beforeMs: number, nowTs: WallMs): Promise<GivenUp[]> {

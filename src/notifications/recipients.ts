@@ -172,7 +172,7 @@ export type AlarmPort = {
 };
 
 /** `nowTs`: when its last message ended, ms. */
-export type OfAnnouncement = { announcement: number; nowTs: WallMs };
+type OfAnnouncement = { announcement: number; nowTs: WallMs };
 
 /** Whether SMS may be sent to a number that is normalized. */
 export type NumberRule = (number: string) => boolean;
@@ -398,7 +398,7 @@ export type Delivery = RecipientKey & {
 const today = (parameter: string) => `(ms_to_timestamp(${parameter}) at time zone 'UTC')::date`;
 
 /** A contact that messages may be sent to now. */
-export type ContactOf = {
+type ContactOf = {
   contactId: number;
   kind: 'email' | 'webhook';
   address: string;

@@ -14,7 +14,7 @@ import {
 import { Reason } from './reasons.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-export type NotificationRoutesDependencies = {
+type NotificationRoutesDependencies = {
   db: Sql;
   /** Null when the account has no such device. */
   findDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number | null>;
@@ -59,7 +59,7 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
  * What became of a notification for one recipient. `logged`: a log took it, and nobody was reached.
  * `held-back`: a limit of the day was reached. `planned`: it waits for its contact's `afterMs`.
  */
-export const NotificationState = z
+const NotificationState = z
   .enum(['planned', 'queued', 'sent', 'logged', 'failed', 'held-back'])
   .meta({ id: 'NotificationState' });
 export type NotificationState = z.infer<typeof NotificationState>;
@@ -118,7 +118,7 @@ export const NotificationOutcome = z
   .meta({ id: 'Notification' });
 export type NotificationOutcome = z.infer<typeof NotificationOutcome>;
 
-export const NotificationsResponse = z.object({
+const NotificationsResponse = z.object({
   notifications: z.array(NotificationOutcome),
   timestamp,
 });
@@ -182,7 +182,7 @@ export async function forgetCounts(sql: Sql, nowTs: WallMs): Promise<void> {
 }
 
 /** Where a page of outcomes ends: time and number of its last one. */
-export type OutcomeCursor = { ts: number; id: number };
+type OutcomeCursor = { ts: number; id: number };
 
 type OutcomeRow = {
   id: number;
@@ -255,7 +255,7 @@ function toOutcome({
 }
 
 /** Enough to recognise a recipient, too little to write to it. */
-export function mask(kind: NotificationOutcome['kind'], recipient: string): string {
+function mask(kind: NotificationOutcome['kind'], recipient: string): string {
   if (kind === 'webhook') return URL.parse(recipient)?.host ?? '…';
   if (kind === 'email')
     return `${recipient.slice(0, 1)}…${recipient.slice(recipient.indexOf('@'))}`;
@@ -263,7 +263,7 @@ export function mask(kind: NotificationOutcome['kind'], recipient: string): stri
 }
 
 /** What became of a message about an alarm. */
-export type AlarmDelivery = {
+type AlarmDelivery = {
   kind: NotificationOutcome['kind'];
   recipient: string;
   type: string;

@@ -87,7 +87,7 @@ export function smsText(deviceName: string, text: string, after = ''): string {
 }
 
 /** What a configuration says of a sense for people; all may be absent. */
-export type SenseWords = { name?: string | null; unit?: string | null; decimals?: number | null };
+type SenseWords = { name?: string | null; unit?: string | null; decimals?: number | null };
 export type SenseWordsBySId = Readonly<Record<string, SenseWords | undefined>>;
 
 /** Each cause of an event in words: "Temperature 9.7 °C, above 8 °C, 2 of the last 2". */
@@ -214,7 +214,7 @@ function comparedOf(
 const maxListed = 5;
 
 /** What was asked of a value, in words: "above 8 °C and below 10 °C". */
-export function conditionOf(
+function conditionOf(
   { thresholds, negate }: CauseDetail,
   number: (value: number) => string,
   words: Words,
@@ -244,7 +244,7 @@ const units = [
 ] as const;
 
 /** A duration in words, in its two largest units at most: "1 hour 30 minutes", "10 Minuten". */
-export function describeLasting(ms: number, { locale }: Words): string {
+function describeLasting(ms: number, { locale }: Words): string {
   const first = units.findIndex((unit) => ms >= unit.ms);
   if (first < 0) return write(0, 'second', locale);
   let rest = ms;

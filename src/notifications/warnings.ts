@@ -11,7 +11,7 @@ import {
 import type { NumberRule } from './recipients.ts';
 
 /** What there is to reach people by, when a profile is installed. */
-export type ReachablePeople = {
+type ReachablePeople = {
   /** Channels that a process which delivers has. */
   channels: readonly string[];
   /** How many of the account there are; of e-mail the confirmed ones. */

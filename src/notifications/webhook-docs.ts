@@ -43,7 +43,7 @@ const eventMembers = {
 };
 
 /** A message to a webhook about an event of a device. */
-export const NoticeHook = z
+const NoticeHook = z
   .object({
     type: z.literal('notice'),
     timestamp: timestamp.meta({ description: 'When the event requested it.' }),
@@ -53,7 +53,7 @@ export const NoticeHook = z
 export type NoticeHook = z.infer<typeof NoticeHook>;
 
 /** A message to a webhook about an alarm. `cause`: of the firing that it tells of. */
-export const AlarmHook = z
+const AlarmHook = z
   .object({
     type: z.enum(['alarm.opened', 'alarm.repeated', 'alarm.escalated', 'alarm.closed']),
     timestamp: timestamp.meta({ description: 'When the message was due.' }),
@@ -75,7 +75,7 @@ export const AlarmHook = z
 export type AlarmHook = z.infer<typeof AlarmHook>;
 
 /** A trial. */
-export const TestHook = z
+const TestHook = z
   .object({
     type: z.literal('test'),
     timestamp,

@@ -7,17 +7,17 @@ import { stillHere, type StreamPiece, writeMessage } from '../streams/server-sen
 import { Subscriber, type SubscriberBudget } from '../streams/subscriber.ts';
 
 /** Devices of one account that are named in one turn; of more readers are told to ask again. */
-export const maxNamed = 100;
+const maxNamed = 100;
 
 /** Of a turn: devices as they are now, or why a reader is to ask again. */
-export type PresenceBatch = { devices: PresentDevice[] } | { reason: AskAgain };
+type PresenceBatch = { devices: PresentDevice[] } | { reason: AskAgain };
 
 /** Why any device may have changed; of several the last of them is told. */
 const reasons = ['changed', 'many', 'missed'] as const;
-export type AskAgain = (typeof reasons)[number];
+type AskAgain = (typeof reasons)[number];
 
 /** What changed since the last turn: of a device that came and left meanwhile, how it stands now. */
-export class PresenceChanges {
+class PresenceChanges {
   #devices = new Map<number, PresentDevice>();
   #reason: AskAgain | null = null;
 
@@ -66,7 +66,7 @@ const pauseMs = 1_000;
 const pauseAfterAllMs = 2_000;
 
 /** Tells the streams of one account who connected and left: at once after a pause, and then in turns. */
-export class AccountPresence {
+class AccountPresence {
   readonly #options: AccountPresenceOptions;
   readonly #subscribers = new Map<Subscriber<string>, Reach>();
   readonly #changes = new PresenceChanges();
@@ -149,18 +149,16 @@ export class AccountPresence {
  * Where a reader is, whatever it has read: who was there a moment ago is written nowhere, so that one that comes
  * back is told to ask again.
  */
-export const position = '1';
+const position = '1';
 
-export const writeAskAgain = (reason: AskAgain): Buffer =>
+const writeAskAgain = (reason: AskAgain): Buffer =>
   Buffer.from(writeMessage('devices', JSON.stringify({ reason })));
 
 /** The messages of a turn about the devices of `reach`, as of `StreamPiece`; empty where there is none. */
-export type WritePresence = (turn: PresenceBatch, reach: Pick<Reach, 'has'>) => Buffer;
+type WritePresence = (turn: PresenceBatch, reach: Pick<Reach, 'has'>) => Buffer;
 
 /** `isIntermittent`: of a connector, as of `Presence`. */
-export function createWritePresence(
-  isIntermittent: (connectorId: number) => boolean,
-): WritePresence {
+function createWritePresence(isIntermittent: (connectorId: number) => boolean): WritePresence {
   return (turn, reach) => {
     if ('reason' in turn) return writeAskAgain(turn.reason);
     const messages = turn.devices
@@ -174,7 +172,7 @@ export function createWritePresence(
   };
 }
 
-export type PresenceSourceDeps = {
+type PresenceSourceDeps = {
   bus: Bus;
   heartbeatMs: number;
   monotonicClock: MonotonicClock;

@@ -17,7 +17,7 @@ import {
 import { toError } from '../lib/thrown.ts';
 import { StartError } from '../start-error.ts';
 
-export type RedisCheckOptions = {
+type RedisCheckOptions = {
   url: string;
   /** Redis is not there, or not yet: the service starts without it. */
   onAway: (why: string) => void;
@@ -156,14 +156,14 @@ const refusals: [RegExp, (name: string, said: string) => string][] = [
 ];
 
 /** What to mend where Redis refuses for good; null where it may serve later. */
-export function findRefusal(error: Error, name: string): string | null {
+function findRefusal(error: Error, name: string): string | null {
   const said = error.message.replaceAll(/\s+/g, ' ');
   const found = refusals.find(([pattern]) => pattern.test(error.message));
   return found?.[1](name, said) ?? whyNoTls(error, name);
 }
 
 /** The same for a handshake that failed; null where it was something else. */
-export function whyNoTls(error: Error, name: string): string | null {
+function whyNoTls(error: Error, name: string): string | null {
   if (!isTlsError(error)) return null;
   if (!isCertificateError(error))
     return `${name} does not answer with TLS: use redis://, or name its TLS port`;

@@ -1,7 +1,7 @@
 import { makeCollectGarbage, measureHeap, type HeapUse } from './v8.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
-export type PressureOptions = {
+type PressureOptions = {
   /** Parts of the limit: memory is short above the first, and is not any more below the second. */
   shortAt: number;
   enoughAt: number;
@@ -15,7 +15,7 @@ export type PressureOptions = {
   now?: MonotonicClock;
 };
 
-export type Pressure = { isShort(): boolean; close(): void };
+type Pressure = { isShort(): boolean; close(): void };
 
 /** Collecting all garbage takes as long as the heap is large: not more often than this. */
 const betweenCollectionsMs = 1_000;

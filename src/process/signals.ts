@@ -1,7 +1,7 @@
 import closeWithGrace from 'close-with-grace';
 import type { Log } from '../log/logger.ts';
 
-export type EndOptions = {
+type EndOptions = {
   longestMs: number;
   log: Log;
   /** Resolves with false where something was left unfinished. */
@@ -9,7 +9,7 @@ export type EndOptions = {
   onHangUp: (() => void) | null;
 };
 
-export type Ending = {
+type Ending = {
   /** Closes as a signal does, and then exits with this. */
   end(exitCode: number): void;
 };

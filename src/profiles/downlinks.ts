@@ -109,7 +109,7 @@ function toDownlinks(row: DueDownlinkRow, topics: DownTopic[]): Downlink[] {
 const received = transition('received');
 
 /** What may be due to a device. `offered`: the profile that waits, or the one it runs and never saw. */
-export type DueDownlinkRow = {
+type DueDownlinkRow = {
   device_id: number;
   configuration: Configuration;
   configured_at: number;
@@ -147,7 +147,7 @@ export async function listDueDownlinks(
 }
 
 /** From now on the devices answer for themselves: a profile no longer becomes current unasked. */
-export async function rememberAnswering(db: Sql, deviceIds: number[]): Promise<void> {
+async function rememberAnswering(db: Sql, deviceIds: number[]): Promise<void> {
   await db.query(
     `
       update device_state
@@ -158,7 +158,7 @@ export async function rememberAnswering(db: Sql, deviceIds: number[]): Promise<v
 }
 
 /** The device has the profile; where that waited for it, this is its next step. */
-export async function markDelivered(db: Sql, deviceId: number, profileId: string): Promise<void> {
+async function markDelivered(db: Sql, deviceId: number, profileId: string): Promise<void> {
   await db.query({
     name: 'profiles-mark-delivered',
     text: `
@@ -172,7 +172,7 @@ export async function markDelivered(db: Sql, deviceId: number, profileId: string
 }
 
 /** A text for a device's display, and the state whose newest it is. `ts`: of its event, ms. */
-export type DisplayRow = {
+type DisplayRow = {
   deviceId: number;
   puId: number;
   stId: number;
@@ -183,7 +183,7 @@ export type DisplayRow = {
 };
 
 /** Of these a device has acknowledged its kept texts from one identifier to another, both included. */
-export type SeenDisplays = { deviceId: number; fromId: number; toId: number };
+type SeenDisplays = { deviceId: number; fromId: number; toId: number };
 
 /** More are not kept of a device: the oldest goes. */
 const maxKeptDisplays = 10;
@@ -268,7 +268,7 @@ export async function listKept(db: Sql, deviceIds: number[]): Promise<Map<number
 }
 
 /** Forgets texts that devices have. One that is being replaced is left: it waits for nobody. */
-export async function forgetSeen(db: Sql, seen: SeenDisplays[]): Promise<void> {
+async function forgetSeen(db: Sql, seen: SeenDisplays[]): Promise<void> {
   await db.query({
     name: 'displays-forget-seen',
     text: `

@@ -149,7 +149,7 @@ function toText(purposes: Purpose[]): ProfileText {
  * In the order given. Throws `not-found` when one is not there. 256 of them have 64 MiB together, and one
  * may be named 256 times: `invalid-input` before any of it is read where that is too much for a profile.
  */
-export async function getPurposes(
+async function getPurposes(
   db: Sql,
   accountId: number,
   purposeUuids: string[],
@@ -178,7 +178,7 @@ function inOrder<T>(ids: string[], stored: Map<string, T>): T[] {
 const maxProblems = 100;
 
 /** All that is wrong with these purposes as one profile. Stored ones keep the names that they have. */
-export function checkInstall(
+function checkInstall(
   request: ProfileInstall,
   purposes: Purpose[],
   { bytes }: ProfileText,
@@ -196,27 +196,27 @@ export function checkInstall(
   return problems.slice(0, maxProblems);
 }
 
-export function tooLarge(bytes: number, { profileBytes }: QuotaSettings): Problem {
+function tooLarge(bytes: number, { profileBytes }: QuotaSettings): Problem {
   const message = `a profile has at most ${profileBytes} bytes, this one has ${bytes}`;
   return { path: '', message };
 }
 
 /** Where a purpose of the profile stands in the request: stored ones come first. */
-export function placeIn({ purposeUuids }: ProfileInstall) {
+function placeIn({ purposeUuids }: ProfileInstall) {
   const stored = purposeUuids.length;
   return (index: number) =>
     index < stored ? `/purposeUuids/${index}` : `/purposes/${index - stored}`;
 }
 
 /** Nothing is installed of purposes that do not fit together. */
-export const unfit = (problems: Problem[]) =>
+const unfit = (problems: Problem[]) =>
   new DomainError('invalid-input', 'The purposes do not fit together.', { problems });
 
 /**
  * How long a device may be silent where it stands when these purposes become current, in ms; null: without a limit. The
  * service begins to evaluate one that sends nothing after that time, so that a device that has failed before is noticed.
  */
-export function firstSilenceMs([first]: readonly Purpose[]): number | null {
+function firstSilenceMs([first]: readonly Purpose[]): number | null {
   const states = first?.states.filter(({ stId, isGlobal }) => isGlobal || stId === first.initStId);
   const silences = (states ?? []).flatMap(({ events }) =>
     events.flatMap(({ causes }) => causes.flatMap(({ threshold }) => threshold?.noneForMs ?? [])),
@@ -230,7 +230,7 @@ const maxAttempts = 5;
  * Runs a transaction again when the database chose it to end a deadlock: it takes the rows of many
  * devices, and so does ingest, in an order of its own.
  */
-export async function retryDeadlock<T>(run: () => Promise<T>): Promise<T> {
+async function retryDeadlock<T>(run: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await run();
@@ -252,7 +252,7 @@ type Installed = {
 };
 
 /** What purposes that were installed on these devices may not do as they were meant to. */
-export async function warnOfInstall(
+async function warnOfInstall(
   db: Sql,
   { purposes, deviceIds, pathOf, ofSms }: Installed,
 ): Promise<Warning[]> {
@@ -279,7 +279,7 @@ function sensesOf(purposes: Purpose[]): string[] {
 }
 
 /** A member that only the service is known to evaluate, and where it stands. */
-export type ServiceOnly = { path: string; member: string };
+type ServiceOnly = { path: string; member: string };
 
 const members = ['forMs', 'noneForMs', 'over', 'maxAgeMs'] as const;
 
@@ -287,10 +287,7 @@ const members = ['forMs', 'noneForMs', 'over', 'maxAgeMs'] as const;
  * The first member of time in these purposes that a device with an engine of its own may not know; null where
  * there is none. What waits for silence only the service watches in any case, unless it moves the device.
  */
-export function findServiceOnly(
-  purposes: readonly Purpose[],
-  pathOf: PurposePath,
-): ServiceOnly | null {
+function findServiceOnly(purposes: readonly Purpose[], pathOf: PurposePath): ServiceOnly | null {
   for (const [index, { states }] of purposes.entries())
     for (const [s, { events }] of states.entries())
       for (const [e, event] of events.entries()) {
@@ -311,7 +308,7 @@ function isWatchedAnyway({ causes, actions: { engine } }: PurposeEvent): boolean
 }
 
 /** `count`: how many of the chosen devices evaluate their profiles themselves. */
-export function warnOfOwnEngines({ path, member }: ServiceOnly, count: number): Warning[] {
+function warnOfOwnEngines({ path, member }: ServiceOnly, count: number): Warning[] {
   if (count === 0) return [];
   const who =
     count === 1
@@ -322,14 +319,14 @@ export function warnOfOwnEngines({ path, member }: ServiceOnly, count: number): 
 
 const superseded = transition('superseded');
 
-export type ProfileTarget = { deviceId: number; uuid: string };
+type ProfileTarget = { deviceId: number; uuid: string };
 
 /**
  * Takes the account's devices of these uuids for a new profile: until the transaction ends nobody
  * else changes where they stand, and what was computed from how they stood before is void. `labels`: only those
  * that have one of these; null: all.
  */
-export async function claimTargets(
+async function claimTargets(
   tx: Sql,
   accountId: number,
   uuids: string[],
@@ -358,7 +355,7 @@ export async function claimTargets(
 }
 
 /** From now on these devices wait for no profile. */
-export async function supersedeProfiles(tx: Sql, deviceIds: number[]): Promise<void> {
+async function supersedeProfiles(tx: Sql, deviceIds: number[]): Promise<void> {
   await tx.query(
     `
       update device_profile
@@ -369,7 +366,7 @@ export async function supersedeProfiles(tx: Sql, deviceIds: number[]): Promise<v
 }
 
 /** Has devices be evaluated in so many ms, if not before. Their states are claimed (`claimTargets`). */
-export async function fallDue(
+async function fallDue(
   tx: Sql,
   accountId: number,
   deviceIds: number[],
@@ -386,13 +383,13 @@ export async function fallDue(
 }
 
 /** A profile's purposes as they are kept. */
-export type ProfileText = { text: string; bytes: number };
+type ProfileText = { text: string; bytes: number };
 
 /**
  * Installs a new profile on devices that wait for none; null beyond a quota. What it says is stored
  * once for all profiles of the account that say the same. The account's usage is locked (`lockUsage`).
  */
-export async function insertProfile(
+async function insertProfile(
   tx: Sql,
   accountId: number,
   deviceIds: number[],

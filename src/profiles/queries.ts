@@ -155,9 +155,9 @@ export function transition(happening: ProfileHappening): { from: string; to: str
 
 /** As SQL: the states of a profile that waits for an answer, and of one that the device needs. */
 export const awaiting = textList(awaitingAnswer);
-export const needed = textList(neededStates);
+const needed = textList(neededStates);
 
-export type RollOutRow = {
+type RollOutRow = {
   uuid: string;
   state: ProfileState;
   answer_text: string | null;

@@ -27,7 +27,7 @@ import {
 } from '../quotas/quotas.ts';
 import type { QuotaSettings } from '../quotas/settings.ts';
 
-export type PurposeRouteDeps = {
+type PurposeRouteDeps = {
   db: Database;
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
@@ -177,28 +177,28 @@ function remove({ db }: PurposeRouteDeps): Route {
   });
 }
 
-export const PurposeParams = z.object({
+const PurposeParams = z.object({
   purposeUuid: uuidParam.meta({ example: exampleIds.purpose }),
 });
 
 /** Specification section 4.5: the answer of Register New Purpose. */
-export const RegisteredPurpose = z.object({
+const RegisteredPurpose = z.object({
   purposeUuid: z.guid().meta({ example: exampleIds.purpose }),
   timestamp,
   warnings: Warnings,
 });
 
-export const UpdatedPurpose = z.object({ timestamp, warnings: Warnings });
+const UpdatedPurpose = z.object({ timestamp, warnings: Warnings });
 
 /** Names and identifiers are in the same order; a purpose without a name has an empty one. */
-export const PurposeList = z.object({
+const PurposeList = z.object({
   purposeUuids: z.array(z.guid()),
   purposeNames: z.array(z.string()),
   timestamp,
 });
 
 /** For the reference: an alarm while it is too warm, of which nobody is told. */
-export const examplePurpose: z.input<typeof Purpose> = {
+const examplePurpose: z.input<typeof Purpose> = {
   puId: 1,
   name: 'Cold room',
   initStId: 1,
@@ -220,12 +220,12 @@ export const examplePurpose: z.input<typeof Purpose> = {
 };
 
 /** Of telephone numbers that no SMS will be sent to. */
-export type WarnOfNumbers = (purposes: Purpose[], pathOf: () => string) => Warning[];
+type WarnOfNumbers = (purposes: Purpose[], pathOf: () => string) => Warning[];
 
 const pathOf = () => '';
 
 /** What is refused where the caller is strict. */
-export function warnOf(schema: z.ZodType, sent: unknown, purpose?: Purpose): Warning[] {
+function warnOf(schema: z.ZodType, sent: unknown, purpose?: Purpose): Warning[] {
   const ofNumbers = purpose ? warnOfNumberForms([purpose], pathOf) : [];
   return joinWarnings(warnOfUnknown(schema, sent), ofNumbers);
 }
@@ -233,7 +233,7 @@ export function warnOf(schema: z.ZodType, sent: unknown, purpose?: Purpose): War
 /**
  * All warnings of a purpose. A gotoPuId may mean a purpose that it will be installed with: only its own are looked at here.
  */
-export async function warnOfPurpose(
+async function warnOfPurpose(
   purpose: Purpose,
   before: Warning[],
   warnOfNumbers: WarnOfNumbers,
@@ -246,15 +246,15 @@ export async function warnOfPurpose(
 type PurposeQuotas = Pick<QuotaSettings, 'purposes' | 'purposeBytes'>;
 
 /** A purpose as it is kept. */
-export type PurposeText = { name: string; body: string; bytes: number };
+type PurposeText = { name: string; body: string; bytes: number };
 
-export function toText(purpose: Purpose): PurposeText {
+function toText(purpose: Purpose): PurposeText {
   const body = JSON.stringify(purpose);
   return { name: nameOf(purpose), body, bytes: Buffer.byteLength(body) };
 }
 
 /** The new purpose's identifier; null beyond a quota, and where the account is gone. */
-export async function insertPurpose(
+async function insertPurpose(
   db: Sql,
   accountId: number,
   { name, body, bytes }: PurposeText,
@@ -285,11 +285,7 @@ export async function insertPurpose(
 }
 
 /** Null when the account has no such purpose. */
-export async function findPurpose(
-  db: Sql,
-  accountId: number,
-  purposeId: string,
-): Promise<Purpose | null> {
+async function findPurpose(db: Sql, accountId: number, purposeId: string): Promise<Purpose | null> {
   const { rows } = await db.query<{ body: Purpose }>(
     'select body from purpose where id = $2 and account_id = $1',
     [accountId, purposeId],
@@ -298,7 +294,7 @@ export async function findPurpose(
 }
 
 /** How much longer it would become; null when the account has no such purpose. */
-export async function findGrowth(
+async function findGrowth(
   db: Sql,
   accountId: number,
   purposeId: string,
@@ -312,7 +308,7 @@ export async function findGrowth(
 }
 
 /** False where it is not there, or would grow beyond the quota; one that does not grow is within it. */
-export async function updatePurpose(
+async function updatePurpose(
   db: Database,
   accountId: number,
   purposeId: string,
@@ -343,11 +339,7 @@ export async function updatePurpose(
 }
 
 /** False when the account has no such purpose. Installed profiles keep their copy. */
-export async function deletePurpose(
-  db: Database,
-  accountId: number,
-  purposeId: string,
-): Promise<boolean> {
+async function deletePurpose(db: Database, accountId: number, purposeId: string): Promise<boolean> {
   return db.transaction(async (tx) => {
     await lockUsage(tx, accountId);
     const { rowCount } = await tx.query('delete from purpose where id = $2 and account_id = $1', [
@@ -366,7 +358,7 @@ const pageNames = 1_000;
 const pageBytes = 1_048_576;
 
 /** The answer of Get Purposes, specification section 4.5, written as it is read. */
-export async function* writePurposeList(
+async function* writePurposeList(
   db: Sql,
   accountId: number,
   timestamp: number,

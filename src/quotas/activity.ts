@@ -14,7 +14,7 @@ export type Activity = {
   close(): Promise<void>;
 };
 
-export type ActivityOptions = {
+type ActivityOptions = {
   db: Sql;
   limitsOf: LimitsOf;
   clock: Clock;
@@ -124,7 +124,7 @@ export function createEventCounters(
 const noProcess = `'00000000-0000-0000-0000-000000000000'`;
 
 /** What an account's devices sent and gave rise to. `leftOut`: events beyond the day's quota. */
-export type Counts = { measurements: number; events: number; leftOut: number };
+type Counts = { measurements: number; events: number; leftOut: number };
 
 /** Adds to what this process has counted of a day (UTC, `2026-11-22`). Accounts that are gone are left out. */
 export async function addCounts(
@@ -183,7 +183,7 @@ export async function addImported(
 }
 
 /** Events recorded on a day by all processes, by account; of these accounts, or of all. */
-export async function listRecorded(
+async function listRecorded(
   sql: Sql,
   day: string,
   accountIds: number[] | null,
@@ -292,7 +292,7 @@ export async function compactActivity(
   ]);
 }
 
-export type ThrottleDeps = {
+type ThrottleDeps = {
   rate: EventRate;
   storage: Pick<StorageWatch, 'isFull'>;
   /** Keeps a rejection that says that the account's storage is full. */
@@ -330,14 +330,14 @@ export function createAccountThrottle({
 }
 
 /** Knows which accounts have used their quota `storedBytes` up. */
-export type StorageWatch = {
+type StorageWatch = {
   isFull(accountId: number): boolean;
   /** Estimates again; called every hour. */
   look(): Promise<void>;
   close(): Promise<void>;
 };
 
-export type StorageWatchOptions = {
+type StorageWatchOptions = {
   db: Sql;
   limitsOf: LimitsOf;
   retention: CountRetention;

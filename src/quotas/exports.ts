@@ -118,7 +118,7 @@ function tooMany(limit: number, windowSeconds: number): DomainError {
 }
 
 /** Gives back what was taken; once, however often it is called. */
-export type Release = () => void;
+type Release = () => void;
 
 type SlotWait = {
   /** Longest wait; without it there is no end to it. */
@@ -134,7 +134,7 @@ export type Slots = {
 };
 
 /** What is taken now, by the account and by all of them. */
-export type Taken = { accountId: number; ofAccount: number; ofAll: number };
+type Taken = { accountId: number; ofAccount: number; ofAll: number };
 
 type Waiting = { grant: () => void };
 

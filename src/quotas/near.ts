@@ -9,7 +9,7 @@ import type { Clock, WallMs } from '../lib/clock-readings.ts';
 /** From this part of a quota on it is said that it nears its end. */
 const nearPart = 0.8;
 
-export type QuotaLevel = 'near' | 'used-up';
+type QuotaLevel = 'near' | 'used-up';
 
 /** How much of a quota is in use, in words; null below 80 %. */
 export function levelOf(used: number | null, limit: number): QuotaLevel | null {
@@ -121,7 +121,7 @@ export function moreThan(
   return Object.fromEntries(grown.map(([quota, counts]) => [quota, counts[level]]));
 }
 
-export type QuotaWatchOptions = {
+type QuotaWatchOptions = {
   db: Database;
   quotas: QuotaSettings;
   retention: CountRetention;

@@ -92,7 +92,7 @@ export function throwGone(error: unknown): never {
 }
 
 /** All accounts that have quotas of their own, with these. */
-export async function listOverrides(
+async function listOverrides(
   sql: Sql,
 ): Promise<{ accountId: number; email: string; its: Usage['overrides'] }[]> {
   const { rows } = await sql.query<{ accountId: number; email: string; its: Usage['overrides'] }>(
@@ -129,7 +129,7 @@ export async function removeOverride(sql: Sql, accountId: number, quota: QuotaNa
   ]);
 }
 
-export type Exceeded = { quota: QuotaName; limit: number; used: number };
+type Exceeded = { quota: QuotaName; limit: number; used: number };
 
 /** What is refused because the account would have more than its quota of something. */
 export function quotaExceeded({ quota, limit, used }: Exceeded): DomainError {
@@ -138,7 +138,7 @@ export function quotaExceeded({ quota, limit, used }: Exceeded): DomainError {
 }
 
 /** Runs work of one account when it is its turn; that of others goes on beside it. */
-export type FairRunner = <T>(accountId: number, work: () => Promise<T>) => Promise<T>;
+type FairRunner = <T>(accountId: number, work: () => Promise<T>) => Promise<T>;
 
 type Queue = { running: number; waiting: (() => void)[] };
 
@@ -187,7 +187,7 @@ export type QuotaOverrides = {
   close(): Promise<void>;
 };
 
-export type OverrideOptions = {
+type OverrideOptions = {
   db: Sql;
   quotas: QuotaSettings;
   /** How soon an operator's change is known here. */
@@ -236,7 +236,7 @@ export function refuseOversized(problems: Problem[]): void {
   throw new DomainError('invalid-input', message, { problems: problems.slice(0, maxProblems) });
 }
 
-export type Within = {
+type Within = {
   accountId: number;
   quotas: QuotaSettings;
   /** What it adds to which quotas. */

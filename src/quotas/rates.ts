@@ -2,7 +2,7 @@ import type { LimitsOf } from './quotas.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
 /** So much a second, and so much at once after a pause. */
-export type BucketRate = { perSecond: number; burst: number };
+type BucketRate = { perSecond: number; burst: number };
 
 type Bucket = { tokens: number; atMs: number };
 
@@ -10,7 +10,7 @@ type Bucket = { tokens: number; atMs: number };
 const leastRemembered = 1_000;
 
 /** A bucket for each account that fills by itself, and may go into debt. `monotonicClock` must not jump. */
-export type Buckets = {
+type Buckets = {
   /** Milliseconds until the account may take one; 0: now. */
   waitMs(accountId: number): number;
   /** What the account may take at once; below 0 it is in debt. */
@@ -19,7 +19,7 @@ export type Buckets = {
 };
 
 /** `rateOf` is asked each time: an account's rate may change. */
-export function createBuckets(
+function createBuckets(
   rateOf: (accountId: number) => BucketRate,
   monotonicClock: MonotonicClock,
 ): Buckets {
@@ -132,7 +132,7 @@ type RequestAllowance = {
   retryAfterSeconds: number;
 };
 
-export type TakeRequest = (accountId: number) => RequestAllowance;
+type TakeRequest = (accountId: number) => RequestAllowance;
 
 /**
  * Counts the requests of each account in this process: `requestsPerSecond` on average, `requestsBurst` at

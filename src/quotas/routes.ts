@@ -8,7 +8,7 @@ import { levelOf } from './near.ts';
 import { findUsage, type Usage } from './quotas.ts';
 import { type QuotaName, quotaNames, type QuotaSettings } from './settings.ts';
 
-export type QuotaRouteDeps = UsageSources & { db: Sql };
+type QuotaRouteDeps = UsageSources & { db: Sql };
 
 /** What an account may have, and has. */
 export function quotaRoutes({ db, ...sources }: QuotaRouteDeps): Route[] {
@@ -52,7 +52,7 @@ export const UsageList = z.object({
 });
 export type UsageList = z.infer<typeof UsageList>;
 
-export type UsageSources = {
+type UsageSources = {
   quotas: QuotaSettings;
   retention: CountRetention;
   /** What others count. */

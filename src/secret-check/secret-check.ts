@@ -6,7 +6,7 @@ import type { Sql } from '../db/sql.ts';
 import type { Log } from '../log/logger.ts';
 import { StartError } from '../start-error.ts';
 
-export type SecretLog = Pick<Log, 'info' | 'warn'>;
+type SecretLog = Pick<Log, 'info' | 'warn'>;
 
 /**
  * The secret that this process uses: the one found, when the database knows it or nothing in the
@@ -63,7 +63,7 @@ function tell(log: SecretLog, place: string, examined: Examined, next: string[])
 export type Dependents = { devices: number; sessions: number };
 
 /** Until the transaction ends no other process stores a check value; reading is not blocked. */
-export async function lockChecks(sql: Sql): Promise<void> {
+async function lockChecks(sql: Sql): Promise<void> {
   await sql.query('lock table secret_check in exclusive mode');
 }
 
@@ -124,7 +124,7 @@ export async function countTokensOf(sql: Sql, checks: string[]): Promise<number>
 }
 
 /** Devices of which nobody knows the secret have that one of now on. */
-export async function noteUnknown(sql: Sql, secretId: string): Promise<void> {
+async function noteUnknown(sql: Sql, secretId: string): Promise<void> {
   await sql.query('update device set token_secret = $1 where token_secret = $2', [
     secretId,
     unknownSecret,
@@ -134,9 +134,9 @@ export async function noteUnknown(sql: Sql, secretId: string): Promise<void> {
 /** `device.token_secret` of a device that was registered before the database knew any secret. */
 const unknownSecret = '';
 /** That of a device whose secret was given up: it names none. */
-export const givenUp = '-';
+const givenUp = '-';
 
-export async function deleteAllSessions(sql: Sql): Promise<void> {
+async function deleteAllSessions(sql: Sql): Promise<void> {
   await sql.query('delete from session');
 }
 
@@ -195,10 +195,10 @@ async function findOwnCheck({ secret, dataDir }: SecretConfig): Promise<string> 
 }
 
 /** Check values of what a process was given; null where there is none. */
-export type GivenChecks = { current: string | null; previous: string | null };
+type GivenChecks = { current: string | null; previous: string | null };
 
 /** Whether the database knows one of them: beside a known previous secret, a new one is accepted. */
-export function isKnown(checks: string[], { current, previous }: GivenChecks): boolean {
+function isKnown(checks: string[], { current, previous }: GivenChecks): boolean {
   return [current, previous].some((check) => check !== null && checks.includes(check));
 }
 
@@ -215,7 +215,7 @@ export function isAllowed(checks: string[], given: GivenChecks, isInUse: boolean
  * The check values that a start would end although the database keeps them: those of a change that it finishes, as its
  * secret is the newest and comes without SECRET_PREVIOUS.
  */
-export function endedChecks(checks: string[], { current, previous }: GivenChecks): string[] {
+function endedChecks(checks: string[], { current, previous }: GivenChecks): string[] {
   if (current === null) return [];
   const kept = nextChecks(checks, current, previous);
   return checks.includes(current) ? checks.filter((check) => !kept.includes(check)) : [];

@@ -11,7 +11,7 @@ import {
 } from './store.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-export type DatabaseSessionOptions = {
+type DatabaseSessionOptions = {
   /** How often what ran out is deleted. */
   sweepMs?: number;
   /** The time by which sessions may be deleted, ms; null: not now, the clock is in doubt. They expire all the same. */
@@ -75,7 +75,7 @@ type Row = {
  * used since their login, then the least recently used. The lock on the account makes the count exact:
  * another login waits until this transaction has added its session.
  */
-export async function makeRoom(
+async function makeRoom(
   tx: Sql,
   { accountId, createdTs }: Session,
   room: number,
@@ -100,7 +100,7 @@ export async function makeRoom(
 }
 
 /** Inserts nothing for an account that was deleted meanwhile. */
-export async function insertSession(
+async function insertSession(
   sql: Sql,
   session: Session,
   refreshHash: string | null,
@@ -142,7 +142,7 @@ export async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string,
 }
 
 /** Never inserts, so that a revoked session stays revoked; nor does it undo a later use. */
-export async function slideSession(sql: Sql, session: Session): Promise<void> {
+async function slideSession(sql: Sql, session: Session): Promise<void> {
   await sql.query(
     `
       update session
@@ -155,7 +155,7 @@ export async function slideSession(sql: Sql, session: Session): Promise<void> {
 }
 
 /** False when the old token is not the session's current one. The row lock makes it atomic. */
-export async function replaceRefreshHash(
+async function replaceRefreshHash(
   sql: Sql,
   session: Session,
   { oldHash, newHash, successor }: RotateTo,
@@ -173,7 +173,7 @@ export async function replaceRefreshHash(
 }
 
 /** What the token before the current one gives again; null for another, and later than `againMs`. */
-export async function findSuccessor(
+async function findSuccessor(
   sql: Sql,
   { sessionId, lastUsedTs: nowTs }: Session,
   oldHash: string,
@@ -189,7 +189,7 @@ export async function findSuccessor(
   return rows[0]?.successor ?? null;
 }
 
-export async function listSessions(sql: Sql, accountId: number, nowTs: WallMs): Promise<Session[]> {
+async function listSessions(sql: Sql, accountId: number, nowTs: WallMs): Promise<Session[]> {
   const { rows } = await sql.query<Row>(
     `
       select session.id, session.account_id, account.uuid as account_uuid, session.kind,
@@ -204,7 +204,7 @@ export async function listSessions(sql: Sql, accountId: number, nowTs: WallMs): 
   return rows.map(toSession);
 }
 
-export async function deleteSession(sql: Sql, accountId: number, id: string): Promise<boolean> {
+async function deleteSession(sql: Sql, accountId: number, id: string): Promise<boolean> {
   const { rowCount } = await sql.query(
     `
       delete from session
@@ -215,7 +215,7 @@ export async function deleteSession(sql: Sql, accountId: number, id: string): Pr
   return rowCount === 1;
 }
 
-export async function deleteSessions(sql: Sql, accountId: number): Promise<void> {
+async function deleteSessions(sql: Sql, accountId: number): Promise<void> {
   await sql.query(
     `
       delete from session
@@ -225,7 +225,7 @@ export async function deleteSessions(sql: Sql, accountId: number): Promise<void>
   );
 }
 
-export async function deleteExpiredSessions(sql: Sql, nowTs: WallMs): Promise<void> {
+async function deleteExpiredSessions(sql: Sql, nowTs: WallMs): Promise<void> {
   await sql.query(
     `
       delete from session

@@ -3,7 +3,7 @@ import { coalesce } from '../lib/coalesce.ts';
 import { closeRedis, connectRedis, reachRedis } from '../lib/redis.ts';
 import { againMs, aheadMs, type RefreshOutcome, type Session, type SessionStore } from './store.ts';
 
-export type RedisSessionOptions = {
+type RedisSessionOptions = {
   url: string;
   /** Keys begin with it: one an installation. */
   prefix?: string;
@@ -110,7 +110,7 @@ export async function startRedisSessions(options: RedisSessionOptions): Promise<
  * the prefix of all keys, how many sessions there may be. Makes room, and answers which were ended:
  * first those never used since their login, then the least recently used.
  */
-export const createScript = `
+const createScript = `
 local latest = cjson.decode(ARGV[1]).createdTs + ${aheadMs}
 local others = {}
 for _, id in ipairs(redis.call('smembers', KEYS[3])) do
@@ -148,7 +148,7 @@ return ended
 `;
 
 /** KEYS: session, list. ARGV: session as JSON, expiry in ms, last use in ms. Never brings one back. */
-export const touchScript = `
+const touchScript = `
 local text = redis.call('get', KEYS[1])
 if not text then
   return
@@ -166,7 +166,7 @@ redis.call('pexpireat', KEYS[2], ARGV[2], 'GT')
  * session id, the present in ms, how long the old token gives its successor, the successor.
  * Answers the outcome, and for `again` the successor.
  */
-export const rotateScript = `
+const rotateScript = `
 local current = redis.call('get', KEYS[2])
 if not current or redis.call('exists', KEYS[1]) == 0 then
   return { 'unknown' }
@@ -189,7 +189,7 @@ return { 'rotated' }
 `;
 
 /** KEYS: list. ARGV: the prefix of all keys. Revokes whatever the list names, and what joined it meanwhile. */
-export const revokeAllScript = `
+const revokeAllScript = `
 for _, id in ipairs(redis.call('smembers', KEYS[1])) do
   local prefix = ARGV[1]
   redis.call('del', prefix .. 'session:' .. id, prefix .. 'refresh:' .. id, prefix .. 'rotated:' .. id)

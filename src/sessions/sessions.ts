@@ -41,7 +41,7 @@ export type EndedSession = {
   address: string | null;
 };
 
-export type SessionsDeps = {
+type SessionsDeps = {
   store: SessionStore;
   keys: Pick<Keys, 'accountTokens' | 'refreshTokens'>;
   clock: Clock;
@@ -235,7 +235,7 @@ const Claims = z.object({ sub: z.string(), sid: z.string(), iat: z.int(), exp: z
 /** Account uuid, session, issue and expiry (seconds since the epoch, RFC 7519) of a token. */
 type Claims = z.infer<typeof Claims>;
 
-export type Tokens = {
+type Tokens = {
   /** `issuedTs` and `expiresTs` in ms. */
   sign(claims: { sub: string; sid: string; issuedTs: number; expiresTs: number }): Promise<string>;
   /** Null unless this installation signed it. Whether it has expired is the caller's to judge. */
@@ -246,7 +246,7 @@ export type Tokens = {
  * JSON Web Tokens with a pinned algorithm, issuer and audience (RFC 8725). That a signature is right
  * does not change, so verified tokens are remembered, `remembered` at most; their expiry is not.
  */
-export function createTokens(keys: UseKeys, remembered = 10_000): Tokens {
+function createTokens(keys: UseKeys, remembered = 10_000): Tokens {
   const newest = newestKey(keys);
   const keysById = new Map(keys.map((key) => [keyId(key), key]));
   const verified = new LRUCache<string, Claims>({ max: remembered });
@@ -296,7 +296,7 @@ async function verifySignature(token: string, keysById: Map<string, Buffer>) {
 }
 
 /** The key that signs. Throws when there is none. */
-export function newestKey(keys: UseKeys): Buffer {
+function newestKey(keys: UseKeys): Buffer {
   const key = keys[0];
   if (!key) throw new Error('There is no key to sign with.');
   return key;
@@ -310,13 +310,13 @@ function keyId(key: Buffer): string {
  * Refresh tokens: `session.random.signature`. The signature tells a token that was handed out once
  * (using it again is theft) from one made up (which must not end anybody's session).
  */
-export function makeRefreshToken(keys: UseKeys, sessionId: string): string {
+function makeRefreshToken(keys: UseKeys, sessionId: string): string {
   const text = `${sessionId}.${randomBytes(32).toString('base64url')}`;
   return `${text}.${signature(newestKey(keys), text)}`;
 }
 
 /** Whether this installation made the token, for this session. */
-export function isRefreshToken(keys: UseKeys, sessionId: string, token: string): boolean {
+function isRefreshToken(keys: UseKeys, sessionId: string, token: string): boolean {
   const end = token.lastIndexOf('.');
   const text = token.slice(0, Math.max(end, 0));
   const given = Buffer.from(token.slice(end + 1));
@@ -328,7 +328,7 @@ export function isRefreshToken(keys: UseKeys, sessionId: string, token: string):
 }
 
 /** What is stored of a token. It has 256 random bits, so a plain hash does. */
-export function hashRefreshToken(token: string): string {
+function hashRefreshToken(token: string): string {
   return createHash('sha256').update(token).digest('base64url');
 }
 
@@ -340,10 +340,10 @@ function signature(key: Buffer, text: string): string {
  * Encrypts text with a key derived from a token, which is not stored beside it. A token has 256 random
  * bits, so the key needs no stretching.
  */
-export const seal = (text: string, token: string): string => sealText(text, keyOf(token));
+const seal = (text: string, token: string): string => sealText(text, keyOf(token));
 
 /** Decrypts what `seal` gave. Throws for another token, and for text that was changed. */
-export const unseal = (sealed: string, token: string): string => unsealText(sealed, keyOf(token));
+const unseal = (sealed: string, token: string): string => unsealText(sealed, keyOf(token));
 
 function keyOf(token: string): Buffer {
   return Buffer.from(hkdfSync('sha256', token, 'sensorium', 'v1 refresh successor', 32));

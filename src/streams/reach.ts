@@ -161,7 +161,7 @@ export type ReaderRights = {
 };
 
 /** Aborts once the reader has gone or may read no longer; `release` ends the watch. */
-export type RightsWatch = { until: AbortSignal; release: () => void };
+type RightsWatch = { until: AbortSignal; release: () => void };
 
 /** Watches whether who reads a stream may still read it. */
 export function watchRights(deps: RightsDeps, reader: ReaderRights): RightsWatch {

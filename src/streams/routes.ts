@@ -31,7 +31,7 @@ import { cutOffWhenSlow, endWith, eventStreamType, merge } from './server-sent.t
 import type { StreamCount } from './subscriber.ts';
 import type { Tickets } from './tickets.ts';
 
-export type StreamsRoutesDeps = OpenStreamDeps & {
+type StreamsRoutesDeps = OpenStreamDeps & {
   tickets: Tickets;
   /** Rejects once a token opens nothing any more. */
   authenticate: (token: string) => Promise<unknown>;
@@ -158,7 +158,7 @@ function checkKinds(account: Account, kinds: ReadonlySet<StreamKind>): void {
   if (kinds.has('devices')) checkScope(account, 'devices:read');
 }
 
-export type OpenStreamDeps = RightsDeps & {
+type OpenStreamDeps = RightsDeps & {
   reaches: Reaches;
   /** The quota `streams`: those open at once in this process. */
   streams: StreamCount;
@@ -167,7 +167,7 @@ export type OpenStreamDeps = RightsDeps & {
   patienceMs: number;
 };
 
-export type StreamReader = ReaderRights & {
+type StreamReader = ReaderRights & {
   /** To which the reader's key is confined; null: to none. */
   labels: readonly string[] | null;
   kinds: ReadonlySet<StreamKind>;
@@ -178,7 +178,7 @@ export type StreamReader = ReaderRights & {
 };
 
 /** What is committed from now on, or from where the reader was: each kind under its name. */
-export async function openStream(deps: OpenStreamDeps, reader: StreamReader): Promise<Readable> {
+async function openStream(deps: OpenStreamDeps, reader: StreamReader): Promise<Readable> {
   const { accountId, onEnd } = reader;
   const releases: (() => void)[] = onEnd ? [onEnd] : [];
   const release = (): void => {

@@ -7,7 +7,7 @@ import type { Reach } from './reach.ts';
 import type { StreamPiece } from './server-sent.ts';
 
 /** What one connection can carry. `alarms`: changes of alarms. `devices`: who connects and leaves. */
-export const streamKinds = ['events', 'measurements', 'alarms', 'devices'] as const;
+const streamKinds = ['events', 'measurements', 'alarms', 'devices'] as const;
 export type StreamKind = (typeof streamKinds)[number];
 
 export type AskedSource = {
@@ -57,7 +57,7 @@ export function parseIds(lastEventId: string): Map<SourceName, string> {
 }
 
 /** The same, null for what is no id. */
-export function readIds(lastEventId: string): Map<SourceName, string> | null {
+function readIds(lastEventId: string): Map<SourceName, string> | null {
   const positions = new Map<SourceName, string>();
   if (lastEventId === '') return positions;
   for (const part of lastEventId.split(';')) {
@@ -84,7 +84,7 @@ const mostHz = 100;
 const maxIdLength = 2_048;
 
 /** Why a reader is to ask for the list of devices again. */
-export const devicesReasons = ['changed', 'many', 'missed'] as const;
+const devicesReasons = ['changed', 'many', 'missed'] as const;
 
 /** What of the kinds a stream carries. */
 export const StreamFilters = z.strictObject({

@@ -20,7 +20,7 @@ export type TicketDeps = {
 };
 
 /** What an open ticket is. */
-export type Opening = {
+type Opening = {
   asked: NewStream;
   /** Rejects where the ticket may be open no longer, and prolongs it otherwise. */
   renew: () => Promise<void>;
@@ -102,17 +102,17 @@ const prefix = 'stream_';
 /** 256 bits as base64url. */
 const pattern = /^stream_[\w-]{43}$/;
 
-export function makeTicketText(): string {
+function makeTicketText(): string {
   return prefix + randomBytes(32).toString('base64url');
 }
 
 /** SHA-256: a ticket is random, so that nobody finds it by guessing. Null for what can be none. */
-export function hashTicketText(text: string): Buffer | null {
+function hashTicketText(text: string): Buffer | null {
   return pattern.test(text) ? createHash('sha256').update(text).digest() : null;
 }
 
 /** Whose a ticket is, and what it opens. `holderId`: the session's or the key's. */
-export type Ticket = {
+type Ticket = {
   accountId: number;
   holderId: string;
   isOfKey: boolean;
@@ -120,7 +120,7 @@ export type Ticket = {
 };
 
 /** Adds one; of those of the account that have run out, and of more than `kept`, none stays. */
-export async function insertTicket(
+async function insertTicket(
   sql: Sql,
   hash: Buffer,
   { accountId, holderId, isOfKey, asked }: Ticket,
@@ -142,7 +142,7 @@ export async function insertTicket(
 }
 
 /** Null where there is none, or it has run out. */
-export async function findTicket(sql: Sql, hash: Buffer, nowTs: WallMs): Promise<Ticket | null> {
+async function findTicket(sql: Sql, hash: Buffer, nowTs: WallMs): Promise<Ticket | null> {
   const { rows } = await sql.query<Ticket>({
     name: 'find-stream-ticket',
     text: `
@@ -155,7 +155,7 @@ export async function findTicket(sql: Sql, hash: Buffer, nowTs: WallMs): Promise
 }
 
 /** Gives the number of this opening; null where the ticket has run out meanwhile. */
-export async function countOpening(
+async function countOpening(
   sql: Sql,
   hash: Buffer,
   { nowTs, expiresTs }: { nowTs: WallMs; expiresTs: number },
@@ -171,7 +171,7 @@ export async function countOpening(
 }
 
 /** False where it was opened again since, or is gone. */
-export async function renewTicket(
+async function renewTicket(
   sql: Sql,
   hash: Buffer,
   opening: number,

@@ -148,17 +148,17 @@ export function parseWith<Schema extends z.ZodType>(
 }
 
 /** Throws `InputError` that has the first of these lines. */
-export function refuse(lines: readonly string[]): never {
+function refuse(lines: readonly string[]): never {
   const more = lines.length - mostProblems;
   const told = lines.slice(0, mostProblems).map(oneSpace);
   throw new InputError([...told, ...(more > 0 ? [`And ${more} more.`] : [])].join('\n'));
 }
 
 /** The place of a whole file has no pointer. */
-export const oneSpace = (line: string) => line.replace(' : ', ': ');
+const oneSpace = (line: string) => line.replace(' : ', ': ');
 
 /** A line that is not empty, and its number from 1 on. */
-export type Line = { line: number; text: string };
+type Line = { line: number; text: string };
 
 /** The lines of a text as they come. Throws `InputError` where it cannot be read. */
 export async function* readLines(input: Readable, name: string): AsyncGenerator<Line> {
@@ -184,7 +184,7 @@ export async function* readLines(input: Readable, name: string): AsyncGenerator<
 type Found = { purpose: Purpose; where: string; path: string; sent: unknown };
 
 /** The purposes of a profile, and what is probably a mistake in them, a line each. */
-export type Read = { purposes: Purpose[]; warnings: string[] };
+type Read = { purposes: Purpose[]; warnings: string[] };
 
 /** Reads files of which each has a purpose, a list of purposes, or a profile. Throws `InputError`. */
 export function readPurposes(files: readonly string[]): Read {

@@ -107,13 +107,13 @@ export class Play {
 const tickAt = (arrivedTs: WallMs) => (led: Led) => ({ kind: 'tick' as const, arrivedTs, ...led });
 
 /** Told on `down/errors`: what is odd about the device's clock. */
-export type Remark = { reason: string; message: string };
+type Remark = { reason: string; message: string };
 
 /**
  * Which measurements of a device are evaluated, in which order, and as of when: by the rules of the service, for a device
  * whose measurements are all stored.
  */
-export class Arrival {
+class Arrival {
   readonly #queue: GivenTimestamps = { lastArrival: null };
   readonly #stored = new StoredAlready([]);
   #known: Clocked = {
@@ -177,7 +177,7 @@ export class Arrival {
 }
 
 /** What became of a measurement: `outcome` null where it was not evaluated, `forced` the ticks that it forced. */
-export type Measured = { measurement: Measurement; forced: Evaluated[]; outcome: Evaluated | null };
+type Measured = { measurement: Measurement; forced: Evaluated[]; outcome: Evaluated | null };
 
 /** A device for which the service evaluates, without the service: the engine alone, and which measurements count. */
 export class Device {
@@ -294,7 +294,7 @@ export class Device {
 }
 
 /** What a report of a state says beside the place. */
-export type Said = { evId?: number | undefined; ts?: number | undefined };
+type Said = { evId?: number | undefined; ts?: number | undefined };
 
 /** One thing that happens to a device; `arrivedTs` absent: see `arrivalOf`. `install` says where it was written. */
 export type Happening = { arrivedTs?: WallMs | undefined } & (

@@ -106,7 +106,7 @@ export const Case = Answer.extend({
 export type Case = z.infer<typeof Case>;
 
 /** `name`: without its ending. */
-export type CaseFile = { name: string; cases: Case[] };
+type CaseFile = { name: string; cases: Case[] };
 
 const folder = fileURLToPath(new URL('../../../test/vectors', import.meta.url));
 
@@ -122,7 +122,7 @@ export function readCases(): CaseFile[] {
 }
 
 /** In alphabetical order. Throws `InputError`. */
-export function listFiles(of: string): string[] {
+function listFiles(of: string): string[] {
   try {
     return readdirSync(of).toSorted();
   } catch (error) {
@@ -133,7 +133,7 @@ export function listFiles(of: string): string[] {
 const endings = ['.json', '.ndjson'];
 
 /** Which of a folder's files have answers, by the name of the file of cases. Throws `InputError`. */
-export function findAnswers(folder: string, names: readonly string[]): Map<string, string> {
+function findAnswers(folder: string, names: readonly string[]): Map<string, string> {
   const found = new Map<string, string>();
   for (const file of listFiles(folder)) {
     const ending = endings.find((one) => file.endsWith(one));
@@ -153,7 +153,7 @@ export function findAnswers(folder: string, names: readonly string[]): Map<strin
 }
 
 /** The answers of a file by the rules of their cases: an array, or a line for each. Throws `InputError`. */
-export function readAnswers(file: string): Map<string, Answer> {
+function readAnswers(file: string): Map<string, Answer> {
   const text = readText(file);
   const all = file.endsWith('.ndjson')
     ? text.split('\n').flatMap((line, index) => {
@@ -174,7 +174,7 @@ export function readAnswers(file: string): Map<string, Answer> {
 }
 
 /** Where an answer is another one than expected; `path` is a JSON Pointer into it. */
-export type Difference = { path: string; expected: unknown; found: unknown };
+type Difference = { path: string; expected: unknown; found: unknown };
 
 /** What only an engine has to know that decides whom to tell, or when to look again: an answer may leave it out. */
 const mayLack = new Set(['ring', 'first', 'ageMs', 'why', 'ended', 'nextDueTs']);
@@ -252,7 +252,7 @@ const membersOf = (value: unknown): Members =>
   typeof value === 'object' && value !== null ? (value as Members) : {};
 
 /** What this engine answers to a case, with all members that an answer may have. */
-export function answerCase({ rule, purposes, installedTs, listening, starts, steps }: Case) {
+function answerCase({ rule, purposes, installedTs, listening, starts, steps }: Case) {
   const where = JSON.stringify(rule);
   const parsed = parsePurposes(purposes, where, '/purposes');
   const device = new Device(parsed, installedTs, { gaps: listening });

@@ -65,7 +65,7 @@ function textOf(told: Told, { device }: Play): string {
 }
 
 /** Where the device stands after the stream, and when a tick is due; `explains`: what each cause waits for too. */
-export async function writeEnd(
+async function writeEnd(
   { device, nowTs }: Play,
   { isJson, explains }: { isJson: boolean; explains: boolean },
   out: WriteLine,
@@ -97,7 +97,7 @@ function explanation(device: Device, nowTs: WallMs): string[] {
 }
 
 /** What is told, for people: one line or more. Times are in UTC. */
-export function writeText(told: Told, profile: Profile): string {
+function writeText(told: Told, profile: Profile): string {
   const at = timeText(told.arrivedTs);
   const atLine = 'line' in told ? `line ${told.line}` : 'tick';
   const lines = linesOf(told, profile);

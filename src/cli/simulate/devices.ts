@@ -40,10 +40,10 @@ export const protocols = ['mqtt', 'mqtt5', 'http'] as const;
 export type Protocol = (typeof protocols)[number];
 
 /** Sends a payload to a topic below `up/`; resolves when it was acknowledged, rejects when it will never be. */
-export type Send = (topic: string, payload: string) => Promise<void>;
+type Send = (topic: string, payload: string) => Promise<void>;
 
 /** What a device does, whatever it speaks: `hear` is told what arrives below `down/`. */
-export function createBehaviour({ index, tally }: DeviceOptions, send: Send) {
+function createBehaviour({ index, tally }: DeviceOptions, send: Send) {
   const accepted = Promise.withResolvers<void>();
   function hear(topic: string, payload: unknown): void {
     if (topic === 'display') tally.events += 1;
@@ -307,7 +307,7 @@ function addressOf({ protocol, host, port }: RegistrationAnswer): string {
   return `${scheme}://${host.includes(':') ? `[${host}]` : host}:${port}${path}`;
 }
 
-export type PublishOptions = {
+type PublishOptions = {
   devices: SimulatedDevice[];
   seconds: number;
   /** Messages a second of each device. */
@@ -413,7 +413,7 @@ function acknowledgedWithin(tally: Tally, percentile: number): string {
 }
 
 /** One line on where a run stands. */
-export function progressLine(tally: Tally, elapsedSeconds: number, perSecond: number): string {
+function progressLine(tally: Tally, elapsedSeconds: number, perSecond: number): string {
   return [
     `${Math.floor(elapsedSeconds)} s`,
     `${perSecond.toFixed(0)} messages/s`,
@@ -433,7 +433,7 @@ export function count(value: number): string {
 export type Reading = { sId: string; val: number; ts: number };
 
 /** What a device sent: everything, and what of it the service acknowledged. */
-export type Ledger = { sent: Reading[]; acknowledged: Reading[] };
+type Ledger = { sent: Reading[]; acknowledged: Reading[] };
 
 /** How what is stored differs from what was acknowledged. Nothing differs when the first three are empty. */
 export type Comparison = {

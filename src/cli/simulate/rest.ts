@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { codeOf, messageOf } from '../../lib/thrown.ts';
 
 /** A refusal, or no answer at all; the message is for the person at the terminal. */
-export class RestError extends Error {
+class RestError extends Error {
   /** The HTTP status; 0 when there was no answer. */
   readonly status: number;
 
@@ -116,7 +116,7 @@ type Exchange = {
   signal?: AbortSignal;
 };
 export type Reply = { status: number; headers: http.IncomingHttpHeaders; text: string };
-export type Transport = { send(exchange: Exchange): Promise<Reply>; close(): void };
+type Transport = { send(exchange: Exchange): Promise<Reply>; close(): void };
 
 const timeoutMs = 60_000;
 
@@ -208,7 +208,7 @@ function explainClosed(error: unknown): never {
 }
 
 /** What the service answers, as far as the simulator reads it. */
-export const LoginAnswer = z.object({ accountAuthToken: z.string() });
+const LoginAnswer = z.object({ accountAuthToken: z.string() });
 
 export const RegistrationAnswer = z.object({
   protocol: z.string(),

@@ -21,7 +21,7 @@ import {
 } from './rest.ts';
 import { type Verification, verify } from './verify.ts';
 
-export type Run = {
+type Run = {
   options: Options;
   credentials: SimulatorLogin | null;
   screen: Screen;
@@ -129,10 +129,10 @@ function warnings(tally: Tally, unacknowledged: number): string[] {
 }
 
 /** What a run made and has to remove. */
-export type Made = { registrations: RegistrationAnswer[]; purposeUuid: string | null };
+type Made = { registrations: RegistrationAnswer[]; purposeUuid: string | null };
 
 /** Removes the run's account; of an account that was there before, what the run added to it. */
-export async function cleanUp(account: OpenAccount, made: Made): Promise<void> {
+async function cleanUp(account: OpenAccount, made: Made): Promise<void> {
   const remove = (path: string) => account.rest.call({ method: 'DELETE', path, answer: AnyAnswer });
   if (account.throwAway) {
     await remove('/v2/accounts');

@@ -47,7 +47,7 @@ function rangeOf(sent: { ts: number }[]): { start: number; end: number } {
 const pageSize = 1_000;
 
 /** Every measurement of a device between two points in time (ms, inclusive), page after page. */
-export async function readMeasurements(
+async function readMeasurements(
   rest: Rest,
   uuid: string,
   range: { start: number; end: number },
@@ -61,7 +61,7 @@ export async function readMeasurements(
 }
 
 /** How many `sense` events of a device are recorded, counted page after page. */
-export async function countSenseEvents(rest: Rest, uuid: string): Promise<number> {
+async function countSenseEvents(rest: Rest, uuid: string): Promise<number> {
   let count = 0;
   for await (const page of pages(rest, `/v2/events/${uuid}?type=sense`, EventsAnswer)) {
     count += page.events.length;

@@ -67,7 +67,7 @@ async function copyCluster(dataDir: string, clusterDir: string, to: string): Pro
 }
 
 /** Says that a backup is whole: it is written last. */
-export const BackupManifest = z.object({
+const BackupManifest = z.object({
   format: z.literal(1),
   createdTs: z.int(),
   postgresqlMajor: z.string(),
@@ -77,17 +77,17 @@ export const BackupManifest = z.object({
 export type BackupManifest = z.infer<typeof BackupManifest>;
 
 /** In a backup's directory: the cluster, and the private files of the data directory. */
-export const clusterName = 'postgresql';
-export const privateNames = ['secret', 'database-password'] as const;
+const clusterName = 'postgresql';
+const privateNames = ['secret', 'database-password'] as const;
 
 const name = 'backup.json';
 
-export async function writeManifest(dir: string, manifest: BackupManifest): Promise<void> {
+async function writeManifest(dir: string, manifest: BackupManifest): Promise<void> {
   await writeFile(join(dir, name), `${JSON.stringify(manifest, null, 2)}\n`, { flush: true });
 }
 
 /** Throws a StartError for what is no backup, or one that was interrupted. */
-export async function readManifest(dir: string): Promise<BackupManifest> {
+async function readManifest(dir: string): Promise<BackupManifest> {
   await refuseLink(join(dir, name));
   try {
     return BackupManifest.parse(JSON.parse(await readFile(join(dir, name), 'utf8')));
@@ -115,7 +115,7 @@ export async function refuseLink(path: string): Promise<void> {
   if (found && !found.isFile() && !found.isDirectory()) throw linkRefused(path);
 }
 
-export const linkRefused = (path: string): StartError =>
+const linkRefused = (path: string): StartError =>
   new StartError(
     `${path}: is a link or a special file. A backup contains only files and directories; it is ` +
       'not copied.',
@@ -212,14 +212,14 @@ const leftOut = [
   /(^|\/)pg_internal\.init/,
 ];
 
-export type Copied = { files: number; bytes: number };
+type Copied = { files: number; bytes: number };
 
 /**
  * Copies a cluster's files except its write-ahead log (`pg_wal`). While a server runs, files appear,
  * vanish and change: vanished ones are not needed, and the log repairs changed ones. Throws a StartError where
  * there is a link among them.
  */
-export async function copyFiles(from: string, to: string): Promise<Copied> {
+async function copyFiles(from: string, to: string): Promise<Copied> {
   const copied = { files: 0, bytes: 0 };
   await refuseLink(from);
   for (const entry of await readdir(from, { recursive: true, withFileTypes: true })) {
@@ -236,7 +236,7 @@ export async function copyFiles(from: string, to: string): Promise<Copied> {
 }
 
 /** Copies the segments of the log with these names at most; all of them when none are named. */
-export async function copyLog(
+async function copyLog(
   from: string,
   to: string,
   bounds?: { first: string; last: string },

@@ -85,7 +85,7 @@ function listenAt({ socketDir, port }: ServerAddress): string[] {
 }
 
 /** What a server wrote about itself when it started, and whether it lets clients in by now. */
-export type Postmaster = { pid: number; address: ServerAddress; isReady: boolean };
+type Postmaster = { pid: number; address: ServerAddress; isReady: boolean };
 
 /** PostgreSQL's `postmaster.pid`, line by line (its source, miscadmin.h); null where there is none. */
 export async function readPostmasterFile(clusterDir: string): Promise<Postmaster | null> {
@@ -131,7 +131,7 @@ export function connectionStringOf(
 }
 
 /** Where the cluster of a data directory is (or null: not made yet), and who runs it. */
-export type Location = { clusterDir: string | null; owner: SystemUser | null };
+type Location = { clusterDir: string | null; owner: SystemUser | null };
 
 /** Below the data directory: the cluster, or a link to where it had to be put. */
 const name = 'postgresql';
@@ -209,7 +209,7 @@ async function makeOwned(dir: string, owner: SystemUser | null): Promise<void> {
 }
 
 /** Asked as that user: no reading of modes knows about every directory above, or access lists. */
-export function canWrite(owner: SystemUser, dir: string): boolean {
+function canWrite(owner: SystemUser, dir: string): boolean {
   const test = spawnSync('/bin/sh', ['-c', 'test -w "$1" && cd "$1"', 'sh', dir], {
     cwd: '/',
     uid: owner.uid,
@@ -349,7 +349,7 @@ async function answers({ socketDir, port }: ServerAddress): Promise<boolean> {
   return isPostgres(await ask(place, sslRequest, { timeoutMs: 2_000 }));
 }
 
-export function isAlive(pid: number): boolean {
+function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
     return true;
@@ -398,7 +398,7 @@ export async function makeSocketDir(bases: string[], owner: SystemUser | null): 
 }
 
 /** Where clients connect to. */
-export function socketPathIn(dir: string): string {
+function socketPathIn(dir: string): string {
   return join(dir, socketName);
 }
 
@@ -447,7 +447,7 @@ export async function renewSocketDir(dir: string, owner: SystemUser | null): Pro
 }
 
 /** Whether this is a directory, no link to one, that only the server's user may enter. */
-export async function isPrivateDir(dir: string, owner: SystemUser | null): Promise<boolean> {
+async function isPrivateDir(dir: string, owner: SystemUser | null): Promise<boolean> {
   const found = await lstat(dir).catch(() => null);
   const uid = owner?.uid ?? process.getuid?.();
   return found?.isDirectory() === true && found.uid === uid && (found.mode & 0o777) === 0o700;

@@ -27,7 +27,7 @@ import {
 } from './enter.ts';
 import { findPackagedPostgres, placePrograms, ProgramError, sharedDir } from './programs.ts';
 
-export type EmbeddedLog = Pick<Log, 'info' | 'warn'>;
+type EmbeddedLog = Pick<Log, 'info' | 'warn'>;
 
 export type EmbeddedDatabase = {
   /** Of the service's own role, which owns what is in its database. */
@@ -151,7 +151,7 @@ async function stopServer(
   await removeAddress({ programs }, address);
 }
 
-export type SuperviseOptions = {
+type SuperviseOptions = {
   /** The connection whose end says that the server, or this session with it, is gone. */
   connection: GuardConnection;
   log: Pick<Log, 'info' | 'warn'>;
@@ -162,7 +162,7 @@ export type SuperviseOptions = {
 const retry = { firstMs: 100, maxMs: 2_000 };
 
 /** Watches over the server for as long as the service runs. */
-export function supervise({ connection, log, recover }: SuperviseOptions): {
+function supervise({ connection, log, recover }: SuperviseOptions): {
   stop(): Promise<void>;
 } {
   const stopping = new AbortController();

@@ -39,7 +39,7 @@ import { ProgramError, type Programs, runProgram } from './programs.ts';
 const lockTimeoutMs = 3_000;
 
 /** The lock, and what the service logs in with. */
-export type Entered = { held: HeldLock; service: RoleLogin };
+type Entered = { held: HeldLock; service: RoleLogin };
 
 /** Logs in to a server that runs and takes the service's lock. */
 export function lockAs(address: ServerAddress, login: RoleLogin): Promise<HeldLock> {
@@ -132,16 +132,13 @@ const serviceLock = 7199;
 export type GuardConnection = { client: pg.Client; ended: Promise<void> };
 
 /** A connection that holds the lock, or which process holds it instead. */
-export type HeldLock = (GuardConnection & { heldBy: null }) | { heldBy: string };
+type HeldLock = (GuardConnection & { heldBy: null }) | { heldBy: string };
 
 /**
  * Connects and takes the lock. A process that was just killed may hold it for a moment longer, so
  * it is asked for again until `timeoutMs` is over.
  */
-export async function takeServiceLock(
-  connectionString: string,
-  timeoutMs: number,
-): Promise<HeldLock> {
+async function takeServiceLock(connectionString: string, timeoutMs: number): Promise<HeldLock> {
   const client = createScramClient({
     connectionString,
     application_name: `sensorium ${process.pid}`,
@@ -173,7 +170,7 @@ export async function takeServiceLock(
 }
 
 /** The role that the service works as. It owns what is the service's, and has no other right. */
-export const serviceRole = 'sensorium_service';
+const serviceRole = 'sensorium_service';
 
 const superuserFile = 'database-password';
 const serviceFile = 'service-password';
@@ -240,7 +237,7 @@ const attributes = 'login nosuperuser nocreatedb nocreaterole noreplication noby
  * and database where they are missing. What is interrupted is done by the next start. Throws a StartError for a database
  * that this program could not migrate afterwards, and leaves it as it is.
  */
-export async function handOver(
+async function handOver(
   address: ServerAddress,
   { admin, service }: { admin: RoleLogin; service: RoleLogin },
   log: LockOptions['log'],
@@ -262,7 +259,7 @@ export async function handOver(
 }
 
 /** Asked as the service: whether it needs nothing from the superuser. */
-export async function isHandedOver(address: ServerAddress, service: RoleLogin): Promise<boolean> {
+async function isHandedOver(address: ServerAddress, service: RoleLogin): Promise<boolean> {
   const url = connectionStringOf(address, service, databaseName);
   return withClient(url, async (client) => {
     const { rows } = await client.query<{ done: boolean }>(
@@ -341,7 +338,7 @@ export function createEmbeddedCluster(
 }
 
 /** An object of the database as `alter … owner to` names it, `name` quoted and with its schema. */
-export type OwnedObject = { kind: string; name: string };
+type OwnedObject = { kind: string; name: string };
 
 /** Ours in `public`: what says where the tables are, and whether they are whole. */
 const inPublic = ['migration', 'sensorium_schema', 'unfinished_restore'];
@@ -351,7 +348,7 @@ const inPublic = ['migration', 'sensorium_schema', 'unfinished_restore'];
  * table's indexes and columns' sequences follow it. An extension's objects stay the extension's.
  * The search path must be `pg_catalog` alone, so that each name has its schema.
  */
-export async function listOwned(sql: Sql, role: string): Promise<OwnedObject[]> {
+async function listOwned(sql: Sql, role: string): Promise<OwnedObject[]> {
   const { rows } = await sql.query<OwnedObject>(
     `with owner as (select oid from pg_roles where rolname = $1),
           schema as (
@@ -412,7 +409,7 @@ export function isEarlier({ socketDir }: ServerAddress): boolean {
  * Ends the server that a killed service of an earlier version left: it listens at a port, which
  * another user can take when it crashes. Throws a StartError where a service still uses it.
  */
-export async function endEarlierServer(
+async function endEarlierServer(
   { programs, clusterDir, dataDir }: { programs: Programs; clusterDir: string; dataDir: string },
   address: ServerAddress,
 ): Promise<void> {

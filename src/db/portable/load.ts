@@ -54,7 +54,7 @@ import {
   withSession,
 } from './write.ts';
 
-export type LoadOptions = CopyOptions & {
+type LoadOptions = CopyOptions & {
   log: MigrationLog;
   /** Where the migrations after the baseline are; this program's if absent. */
   dir?: string | undefined;

@@ -190,7 +190,7 @@ export async function requireKnownMigrations(
 }
 
 /** A table of this program as it stands in the database. */
-export type Table = { name: string; columns: string[]; parents: string[] };
+type Table = { name: string; columns: string[]; parents: string[] };
 
 /** Tables that a portable copy goes without, and why; all others are in it. */
 export const leftOut: Record<string, string> = {
@@ -201,7 +201,7 @@ export const leftOut: Record<string, string> = {
 };
 
 /** What is written in place of a column's value: no device is connected to a database that was copied. */
-export const replaced: Record<string, Record<string, string>> = {
+const replaced: Record<string, Record<string, string>> = {
   presence: { connected: 'false' },
 };
 
@@ -249,7 +249,7 @@ function parentsFirst(tables: Table[]): Table[] {
 }
 
 /** About how many rows all of them have together: what the last analyze saw. */
-export async function estimateRows(sql: Sql, tables: readonly Table[]): Promise<number> {
+async function estimateRows(sql: Sql, tables: readonly Table[]): Promise<number> {
   const names = tables.map(({ name }) => name);
   const { rows: found } = await sql.query<{ found: boolean }>(
     `select to_regproc('approximate_row_count') is not null as found`,
@@ -267,7 +267,7 @@ export async function estimateRows(sql: Sql, tables: readonly Table[]): Promise<
 }
 
 /** The sequences that have given a number yet, with the last one; none is given twice after `setSequences`. */
-export async function listSequences(sql: Sql): Promise<{ name: string; value: string }[]> {
+async function listSequences(sql: Sql): Promise<{ name: string; value: string }[]> {
   const { rows } = await sql.query<{ name: string; value: string }>(
     `select sequencename as name, last_value::text as value
        from pg_sequences
@@ -320,10 +320,7 @@ export type PortableManifest = z.infer<typeof PortableManifest>;
 
 const name = 'portable.json';
 
-export async function writePortableManifest(
-  dir: string,
-  manifest: PortableManifest,
-): Promise<void> {
+async function writePortableManifest(dir: string, manifest: PortableManifest): Promise<void> {
   await writeFile(join(dir, name), `${JSON.stringify(manifest, null, 2)}\n`, {
     mode: 0o600,
     flush: true,

@@ -127,7 +127,7 @@ function whole(deviceState: DeviceState): Applied {
 }
 
 /** The device after what time alone has completed; `isBehind`: there may be more, and the budget is spent. */
-export type Ticked = { deviceState: DeviceState; isBehind: boolean };
+type Ticked = { deviceState: DeviceState; isBehind: boolean };
 
 /**
  * Evaluates what time alone has completed by the arrival of a message, or of a tick, under the profile that is
@@ -135,7 +135,7 @@ export type Ticked = { deviceState: DeviceState; isBehind: boolean };
  * other back and forth on a silence of a second take a step for each second that nobody evaluated: what the budget
  * does not allow is left, and comes before anything else of the device.
  */
-export function runTicks(
+function runTicks(
   deviceState: DeviceState,
   scope: MessageScope,
   { isTick }: { isTick: boolean },
@@ -179,7 +179,7 @@ const isPlain = ({ pending, answersProfiles }: DeviceState) => pending && !answe
  * What a plain sensor has pending becomes current with its message, or with its tick. Silences count from the
  * installation.
  */
-export function runPending(deviceState: DeviceState, scope: MessageScope): DeviceState {
+function runPending(deviceState: DeviceState, scope: MessageScope): DeviceState {
   const { pending, pendingTs } = deviceState;
   if (!pending || !isPlain(deviceState)) return deviceState;
   const sinceTs = Math.min(pendingTs ?? scope.arrivedTs, scope.arrivedTs);
@@ -187,7 +187,7 @@ export function runPending(deviceState: DeviceState, scope: MessageScope): Devic
 }
 
 /** When time alone makes a plain sensor's pending profile current, ms; null: only a message does. */
-export function findPendingDue(
+function findPendingDue(
   deviceState: DeviceState,
   nowTs: WallMs,
   limits: ApplyLimits,
@@ -199,7 +199,7 @@ export function findPendingDue(
 }
 
 /** A device's answer to a profile; counts only for the profile that is pending, or current. */
-export function applyAnswer(
+function applyAnswer(
   deviceState: DeviceState,
   given: ProfileAnswer,
   scope: MessageScope,
@@ -238,7 +238,7 @@ function withShortText(
 }
 
 /** From now on the device answers profiles itself; what is pending, or current without its answer, is sent. */
-export function applyRequest(
+function applyRequest(
   deviceState: DeviceState,
   { rows, outcome }: Pick<MessageScope, 'rows' | 'outcome'>,
 ): DeviceState {
@@ -249,7 +249,7 @@ export function applyRequest(
 }
 
 /** The profile runs: the device stands in its first purpose's initial state. Silences count from `sinceTs` on. */
-export function becomeCurrent(
+function becomeCurrent(
   deviceState: DeviceState,
   profile: Profile,
   { engine = 'service', text }: Pick<Partial<ProfileAnswer>, 'engine' | 'text'>,
@@ -360,7 +360,7 @@ function findCurrentDue(deviceState: DeviceState, nowTs: WallMs, limits: ApplyLi
 }
 
 /** Whether nothing can be due by then, as was found when the device was planned last. */
-export function isSurelyQuiet(
+function isSurelyQuiet(
   { runtime, earliestDue }: DeviceState,
   profile: Profile,
   untilTs: number,
@@ -370,7 +370,7 @@ export function isSurelyQuiet(
 }
 
 /** A device reports its state: it counts unless it is older than the report before. */
-export function applyState(
+function applyState(
   deviceState: DeviceState,
   report: StateReport,
   scope: MessageScope,
@@ -432,7 +432,7 @@ function checkPlace({ current }: DeviceState, place: Place) {
  * Events that the device's own engine found: recorded, and their push and SMS go out. At least one, and as
  * many as the budget allows.
  */
-export function applyEvents(
+function applyEvents(
   before: DeviceState,
   items: Item<EventReport>[],
   scope: MessageScope,

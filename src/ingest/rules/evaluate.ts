@@ -136,7 +136,7 @@ function move(
  * A sense was heard at `t`: where an alarm of the device waits for a fresh measurement of it, alarms are told.
  * To be called when the measurement was evaluated: it may have ended the alarm.
  */
-export function hear(
+function hear(
   deviceState: DeviceState,
   { sId, t }: { sId: string; t: number },
   scope: MessageScope,
@@ -232,7 +232,7 @@ export function logOfRead(
 }
 
 /** After an evaluation that has changed the evidence of `before` to `runtime`. */
-export function logAfter(
+function logAfter(
   before: DeviceState,
   runtime: Runtime,
   evaluated: Measurement[],
@@ -309,7 +309,7 @@ function joined(arrays: string[]): string {
 }
 
 /** The actions of an event that fired, as rows and effects. */
-export function performFiring(
+function performFiring(
   deviceState: DeviceState,
   firing: Firing,
   movedTo: Place | null,

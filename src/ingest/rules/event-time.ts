@@ -180,7 +180,7 @@ function backMessage(sId: string, { total, lastTs }: LateRun, clockTs: number): 
 }
 
 /** Who is told. */
-export type RemarkedDevice = Pick<DeviceIdentity, 'deviceId' | 'uuid'>;
+type RemarkedDevice = Pick<DeviceIdentity, 'deviceId' | 'uuid'>;
 type Saying = Pick<MessageScope, 'topic' | 'arrivedTs'> & {
   rows: Pick<Changes, 'clocks' | 'effects'>;
 };
@@ -192,7 +192,7 @@ const remarkEveryMs = 3_600_000;
 const memberOf = { 'clock-ahead': 'aheadTs', 'clock-back': 'backTs' } as const;
 
 /** Tells the device of its clock, at most hourly: nothing is rejected. Gives when it was told of what. */
-export function remark(
+function remark(
   { device: { deviceId, uuid } }: { device: RemarkedDevice },
   before: Remarked | null,
   { reason, message, path }: Remark,

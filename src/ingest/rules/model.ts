@@ -348,7 +348,7 @@ const none: never[] = [];
  * What becomes of those of a message's items that one transaction holds. Of measurements and events only the
  * insert tells whether they are new.
  */
-export class PlannedOutcome {
+class PlannedOutcome {
   stored = 0;
   repeated = 0;
   rejected: Rejection[] = none;

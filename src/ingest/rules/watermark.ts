@@ -66,7 +66,7 @@ function keepsPace({ firstTs, firstArrivedTs, lastTs }: LateRun, arrivedTs: Wall
 }
 
 /** What an import brought of a sense. */
-export type Imported = {
+type Imported = {
   /** The newest of it that is not ahead, ms; -Infinity: none is. */
   plainTs: number;
   /** Whether some of it is ahead: after `aheadTs`. */

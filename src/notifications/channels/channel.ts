@@ -198,7 +198,7 @@ const maxAnswerBytes = 16_384;
 /** So much of it goes into the log. */
 const maxExcerpt = 300;
 
-export type PostRequest = {
+type PostRequest = {
   headers: Record<string, string>;
   body: string;
   timeoutMs: number;

@@ -3,7 +3,7 @@ import { escapeHtml } from '../../lib/text.ts';
 import { DeliveryError, reasonOfCode, withoutSecrets } from './channel.ts';
 
 /** A mail. `unsubscribe`: what ends further ones, by a page or at once (RFC 8058), and the words of that link. */
-export type OutgoingMail = {
+type OutgoingMail = {
   id: number;
   recipient: string;
   title: string;

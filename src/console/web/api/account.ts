@@ -46,7 +46,7 @@ export async function register(body: Credentials): Promise<void> {
   if (current) await call('DELETE', `/v2/accounts/sessions/${current.id}`, { token });
 }
 
-export type AccountChange = { name?: string; timeZone?: string };
+type AccountChange = { name?: string; timeZone?: string };
 
 export const changeAccount = (body: AccountChange) => call('PUT', '/v2/accounts', { body });
 

@@ -2,7 +2,7 @@ import { signal, type Signal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 
 /** What is known of a question: the last answer stays while it is asked again. */
-export type Known<T> = { data?: T; error?: unknown };
+type Known<T> = { data?: T; error?: unknown };
 export type Query<T> = Known<T> & { reload: () => void };
 
 const cache = new Map<string, Signal<Known<unknown>>>();

@@ -53,7 +53,7 @@ export const registerDevice = async (
 export const getConfiguration = async (uuid: string, signal?: AbortSignal) =>
   (await call<DescribedDevice>('GET', `/v2/devices/${uuid}/configuration`, { signal })).body;
 
-export type Evaluation = { engine: 'service' | 'device' | 'none'; evaluation: Description | null };
+type Evaluation = { engine: 'service' | 'device' | 'none'; evaluation: Description | null };
 
 export const explainEvaluation = async (uuid: string, signal?: AbortSignal) =>
   (await call<Evaluation>('GET', `/v2/devices/${uuid}/evaluation`, { signal })).body;

@@ -8,7 +8,7 @@ export const listEvents = (
 ): Promise<Answer<{ events: EventView[] }>> =>
   call('GET', `/v2/events/${uuid}`, { query: { limit: 10, cursor }, signal });
 
-export type EventRange = { start: number; end: number; most: number };
+type EventRange = { start: number; end: number; most: number };
 
 /** The newest events of a range, newest first. `isCut`: there are more. */
 export async function queryEvents(
@@ -33,14 +33,14 @@ export async function lastMoveBefore(
   return body.events[0] ?? null;
 }
 
-export type AlarmFilter = {
+type AlarmFilter = {
   state?: string;
   device?: string;
   label?: string;
   cursor?: string;
   limit: number;
 };
-export type AlarmPage = { alarms: ListedAlarm[] };
+type AlarmPage = { alarms: ListedAlarm[] };
 
 /** The newest first. What is empty filters nothing. */
 export const listAlarms = (

@@ -57,7 +57,7 @@ function take(key: string, uuids: readonly string[], values: readonly LiveValue[
 export const useKnownLatest = (uuid: string): readonly LatestView[] =>
   (useKnown(`latest/${uuid}`) as LatestView[] | undefined) ?? [];
 
-export type BucketRange = { start: number; end: number; bucket: string };
+type BucketRange = { start: number; end: number; bucket: string };
 
 export const listBuckets = async (
   uuid: string,
@@ -69,8 +69,8 @@ export const listBuckets = async (
   return (await call<{ buckets: BucketView[] }>('GET', path, { query, signal })).body.buckets;
 };
 
-export type PointRange = { senses: readonly string[]; start: number; end: number };
-export type PointColumns = { sId: string; ts: number[]; val: unknown[] };
+type PointRange = { senses: readonly string[]; start: number; end: number };
+type PointColumns = { sId: string; ts: number[]; val: unknown[] };
 
 /** Single values, oldest first. */
 export const listPoints = async (

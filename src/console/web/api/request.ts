@@ -35,10 +35,10 @@ function exceededOf({ quota, limit, used }: Problem): Exceeded | null {
   return { quota, limit, used };
 }
 
-export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
+type Method = 'GET' | 'POST' | 'PUT' | 'DELETE';
 type Query = Record<string, string | number | undefined>;
 
-export type Options = {
+type Options = {
   query?: Query;
   body?: unknown;
   signal?: AbortSignal;

@@ -39,7 +39,7 @@ export function Preferences() {
   );
 }
 
-export type Theme = 'system' | 'light' | 'dark';
+type Theme = 'system' | 'light' | 'dark';
 
 const key = 'sensorium-theme';
 
@@ -69,7 +69,7 @@ export function applyTheme(): void {
   else document.documentElement.dataset['theme'] = value;
 }
 
-export function chooseTheme(value: Theme): void {
+function chooseTheme(value: Theme): void {
   theme.value = value;
   // A browser may refuse storage: then it lasts as long as the page.
   try {

@@ -14,7 +14,7 @@ import type { SessionView } from '../api/types.ts';
 import { language, type Language } from '../text/t.ts';
 import { navigate } from './router.ts';
 
-export type Session = { state: 'opening' } | { state: 'failed'; error: unknown } | Opened;
+type Session = { state: 'opening' } | { state: 'failed'; error: unknown } | Opened;
 type Opened = { state: 'open'; view: Omit<SessionView, 'timestamp'> };
 
 /** Who is signed in. No token is in it: the cookie has that, and no script can read it. */

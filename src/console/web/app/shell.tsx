@@ -105,7 +105,7 @@ function OpenCount() {
 }
 
 /** Who is signed in, and what is the same on every page. */
-export function Foot() {
+function Foot() {
   const menu = useClosing();
   return (
     <details class="foot" ref={menu}>
@@ -159,7 +159,7 @@ function useClosing() {
 }
 
 /** Which keys do what, and whether they do. */
-export function Help() {
+function Help() {
   if (!isHelpOpen.value) return null;
   const close = () => (isHelpOpen.value = false);
   const rows = [
@@ -201,7 +201,7 @@ export function Help() {
 const subject = signal('');
 
 /** How the number of open alarms is shown: no more than a hundred are listed. */
-export const shownCount = (number: number): string => (number > 99 ? '99+' : String(number));
+const shownCount = (number: number): string => (number > 99 ? '99+' : String(number));
 
 /** The open alarms are in the title and in the icon, also of a tab that nobody looks at. */
 export function startTitle(): void {

@@ -149,7 +149,7 @@ const users = new Map<symbol, readonly string[]>();
 let timer: ReturnType<typeof setTimeout> | undefined;
 
 /** Devices whose values are on the screen, sorted. */
-export const watchedDevices = signal<readonly string[]>([]);
+const watchedDevices = signal<readonly string[]>([]);
 
 function settle(): void {
   clearTimeout(timer);
@@ -176,9 +176,9 @@ export function useWatched(uuids: readonly string[]): void {
 export type LiveValue = Pick<LatestView, 'deviceAuthUuid' | 'sId' | 'val' | 'ts'>;
 
 /** A device that connected or left, as it stands now. */
-export type LivePresence = StreamedDevice;
+type LivePresence = StreamedDevice;
 
-export type StreamAsk = {
+type StreamAsk = {
   /** Whose values are carried; the rest is of all devices. */
   devices: readonly string[];
   /** Where another stream was; empty: from now on. */
@@ -189,7 +189,7 @@ export type StreamAsk = {
 const maxHz = 2;
 
 /** Events, alarms, who is there, and values over one connection. EventSource can send no header, so an address is made first. */
-export async function openStream({ devices, lastEventId }: StreamAsk): Promise<EventSource> {
+async function openStream({ devices, lastEventId }: StreamAsk): Promise<EventSource> {
   const values = devices.length > 0;
   const { url } = (
     await call<{ url: string }>('POST', '/v2/streams', {

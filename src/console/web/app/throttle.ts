@@ -23,7 +23,7 @@ export function throttle(run: () => void, ms: number): () => void {
 /** Several in a second are drawn at once. */
 const everyMs = 200;
 
-export type Batch<T> = { add: (item: T) => void; flush: () => void };
+type Batch<T> = { add: (item: T) => void; flush: () => void };
 
 /** Hands on what comes, at most five times in a second. */
 export function createBatch<T>(give: (items: readonly T[]) => void): Batch<T> {

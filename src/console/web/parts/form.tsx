@@ -24,7 +24,7 @@ export function Form({ form, class: name = 'form', children }: FormProps) {
 }
 
 /** Its type, and what browsers need to help with it. */
-export type InputOptions = {
+type InputOptions = {
   type?: 'text' | 'email' | 'url' | 'password';
   defaultValue?: string;
   value?: string;
@@ -115,7 +115,7 @@ export function Submit({ form, children }: { form: FormState; children: Componen
 /** What is wrong, and at which field. */
 export type Refusal = { field: string; text: string };
 
-export type FormState = {
+type FormState = {
   ref: RefObject<HTMLFormElement | null>;
   isBusy: boolean;
   /** What went wrong where it belongs to no field; null: nothing. */

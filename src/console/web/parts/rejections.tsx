@@ -86,5 +86,5 @@ export function describeRejection(
 }
 
 /** The sense that it is about, where its configuration is the place to put it right. */
-export const senseOfRejection = ({ reason, details }: Rejection): string | undefined =>
+const senseOfRejection = ({ reason, details }: Rejection): string | undefined =>
   reason === 'out-of-range' || reason === 'unknown-sense' ? details?.sId : undefined;

@@ -63,7 +63,7 @@ export function Ago({ ts }: { ts: number | null }) {
   );
 }
 
-export type Chip = { label: string; to: string; isOn: boolean; count?: number | undefined };
+type Chip = { label: string; to: string; isOn: boolean; count?: number | undefined };
 
 /** Filters as links: each is in the URL. */
 export function Chips({ label, chips }: { label: string; chips: Chip[] }) {

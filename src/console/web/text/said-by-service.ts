@@ -7,7 +7,7 @@ import { fillText, language } from './t.ts';
  */
 const known = { de: { problems, rejections } } as const;
 
-export type Said = { code: string; text: string };
+type Said = { code: string; text: string };
 
 /** Why a request was refused. */
 export const sayProblem = (said: Said): string => say('problems', said, {});

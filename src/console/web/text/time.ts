@@ -1,5 +1,5 @@
 /** Who reads a time; without a zone it is the browser's. */
-export type Reader = { locale: string; timeZone: string | undefined; nowTs: number };
+type Reader = { locale: string; timeZone: string | undefined; nowTs: number };
 
 const minuteMs = 60_000;
 

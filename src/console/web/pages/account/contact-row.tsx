@@ -91,13 +91,7 @@ function Secret({ secret }: { secret: string }) {
 export type Trial = { sentTs: number; type: 'test' | 'confirm'; heldBack: string | null } | null;
 
 /** How the last attempt to reach a contact ended, or how the trial goes on. */
-export function Outcome({
-  entry: { last, state: confirmation },
-  trial,
-}: {
-  entry: Entry;
-  trial: Trial;
-}) {
+function Outcome({ entry: { last, state: confirmation }, trial }: { entry: Entry; trial: Trial }) {
   if (trial?.heldBack)
     return <Line look="bad" text={t('contacts.heldBack', { why: whyOf(trial.heldBack) })} />;
   const isOfTrial = trial !== null && last !== undefined && last.timestamp >= trial.sentTs;

@@ -115,7 +115,7 @@ function List({ contacts, onEdit, onRemove, trial }: ListProps) {
   );
 }
 
-export type TrialState = {
+type TrialState = {
   isWaiting: boolean;
   error: unknown;
   send: () => void;
@@ -124,7 +124,7 @@ export type TrialState = {
 };
 
 /** A message to all contacts; what became of each is told as it happens. */
-export function useTrial(): TrialState {
+function useTrial(): TrialState {
   const [answer, setAnswer] = useState<TrialAnswer | null>(null);
   const [isWaiting, setIsWaiting] = useState(false);
   const [error, setError] = useState<unknown>(null);
@@ -161,7 +161,7 @@ export function useTrial(): TrialState {
 type PanelProps = { trial: TrialState; entries: Entry[]; children: ComponentChildren };
 
 /** The button that sends one, beside what else can be done with the list. */
-export function TrialPanel({ trial, entries, children }: PanelProps) {
+function TrialPanel({ trial, entries, children }: PanelProps) {
   return (
     <div class="rows-foot">
       <Problem error={trial.error} />
@@ -183,7 +183,7 @@ export function TrialPanel({ trial, entries, children }: PanelProps) {
 const names = ['email', 'webhook', 'push', 'sms'] as const;
 
 /** Which ways of telling somebody this installation has, and what the others need. */
-export function Channels({ contacts: { channels, pushTokens } }: { contacts: Contacts }) {
+function Channels({ contacts: { channels, pushTokens } }: { contacts: Contacts }) {
   return (
     <section class="panel" aria-labelledby="channels">
       <h3 id="channels">{t('channels.title')}</h3>

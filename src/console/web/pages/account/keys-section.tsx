@@ -151,7 +151,7 @@ const lives = [30, 90, 365, 0] as const;
 type DialogProps = { onClose: () => void; onMade: (key: MadeKey & { name: string }) => void };
 
 /** What a key may do, with which devices, and until when. */
-export function KeyDialog({ onClose, onMade }: DialogProps) {
+function KeyDialog({ onClose, onMade }: DialogProps) {
   const form = useForm(async (values) => {
     const name = textOf(values, 'name').trim();
     const days = Number(textOf(values, 'days'));
@@ -235,10 +235,10 @@ function explain(error: ApiError): Refusal | null {
   return null;
 }
 
-export type Scope = ApiKey['scopes'][number];
+type Scope = ApiKey['scopes'][number];
 
 /** In the order in which they are offered. */
-export const scopes: Scope[] = [
+const scopes: Scope[] = [
   'devices:read',
   'data:read',
   'alarms:read',
@@ -252,5 +252,5 @@ export const scopes: Scope[] = [
 const stem = (scope: Scope) => scope.replace(':', '.') as `${Area}.${'read' | 'write'}`;
 type Area = 'devices' | 'data' | 'alarms' | 'purposes';
 
-export const scopeText = (scope: Scope): string => t(`scope.${stem(scope)}`);
-export const scopeHint = (scope: Scope): string => t(`scope.${stem(scope)}.hint`);
+const scopeText = (scope: Scope): string => t(`scope.${stem(scope)}`);
+const scopeHint = (scope: Scope): string => t(`scope.${stem(scope)}.hint`);

@@ -106,7 +106,7 @@ export function Snippets({ access, message, isShown }: SnippetsProps) {
 type SnippetsProps = { access: Access; message: string; isShown: boolean };
 
 /** A text as a QR code, with the quiet zone that readers need. */
-export function Qr({ text, label }: { text: string; label: string }) {
+function Qr({ text, label }: { text: string; label: string }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
     if (canvas.current)

@@ -88,7 +88,7 @@ type QuietProps = {
 };
 
 /** For how long nobody is told, and why. */
-export function QuietDialog({ what, alarm, onCancel, onQuiet }: QuietProps) {
+function QuietDialog({ what, alarm, onCancel, onQuiet }: QuietProps) {
   const [quiet, setQuiet] = useState<AskedQuiet>();
   const { eventName: name } = alarm;
   const device = alarm.deviceName || t('fleet.unnamed');

@@ -69,14 +69,14 @@ function AlarmValues({ alarm: { values }, latest }: Pick<CardProps, 'alarm' | 'l
 const hourMs = 3_600_000;
 
 /** The device's chart around the time when an alarm began: what came before it is seen, too. */
-export function chartAt({ deviceAuthUuid, sinceTs, closedTs }: ListedAlarm): string {
+function chartAt({ deviceAuthUuid, sinceTs, closedTs }: ListedAlarm): string {
   const over = closedTs ?? now();
   const end = Math.min(now(), over + hourMs, sinceTs + 12 * hourMs);
   return `devices/${deviceAuthUuid}?from=${sinceTs - hourMs}&to=${Math.max(end, sinceTs + 1)}`;
 }
 
 /** Since when, whether somebody was told, and for how long nobody will be. */
-export function AlarmTimes({ alarm }: { alarm: ListedAlarm }) {
+function AlarmTimes({ alarm }: { alarm: ListedAlarm }) {
   const { sinceTs, acknowledgedTs, endsTs, closedTs, closedBy, snoozed, muted } = alarm;
   const time = (ts: number) => ({ time: formatTime(ts) });
   return (
@@ -120,7 +120,7 @@ type Delivery = ListedAlarm['deliveries'][number];
 const reached = ['sent', 'logged'];
 
 /** Whether somebody was told, whom and when, and if nobody, why: a sentence. */
-export function sayTold(alarm: ListedAlarm): string {
+function sayTold(alarm: ListedAlarm): string {
   const { told, notNotified, announcedTs, deliveries } = alarm;
   if (told === 'queued') return t('alarms.told.queued');
   if (told === 'withdrawn' && notNotified === 'snoozed') return sayWithdrawn(alarm);
@@ -153,7 +153,7 @@ const arrivedOf = (deliveries: readonly Delivery[]) =>
   deliveries.filter(({ state, type }) => reached.includes(state) && type !== 'closed');
 
 /** One message: how, to whom, what became of it when, and why. */
-export function sayDelivery(delivery: Delivery): string {
+function sayDelivery(delivery: Delivery): string {
   const { kind, recipient, type, state, changedTs, dueTs, reason } = delivery;
   const who = unbroken(recipient);
   const what = tryText(`delivery.type.${type}`, '');
@@ -167,7 +167,7 @@ export function sayDelivery(delivery: Delivery): string {
 const unbroken = (recipient: string) => recipient.replaceAll('…', '…\u2060');
 
 /** What is asked more seldom: which purpose, and what became of each message. */
-export function AlarmDetails({ alarm, hasDevice }: { alarm: ListedAlarm; hasDevice: boolean }) {
+function AlarmDetails({ alarm, hasDevice }: { alarm: ListedAlarm; hasDevice: boolean }) {
   const { purposeName, stateName, deliveries, deviceAuthUuid } = alarm;
   return (
     <details class="alarm-details">

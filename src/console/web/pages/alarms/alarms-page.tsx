@@ -79,7 +79,7 @@ function linkTo(state: string): string {
 }
 
 /** Of which devices: one that a link led to, or those with a label. */
-export function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
+function AlarmFilters({ alarms }: { alarms: readonly ListedAlarm[] }) {
   const device = queryOf('device');
   const label = queryOf('label');
   if (device !== '')
@@ -121,7 +121,7 @@ function Only({ text, name }: { text: string; name: 'device' | 'label' }) {
 type NoneProps = { state: 'open' | 'acknowledged' | 'closed'; isOfAll: boolean };
 
 /** Nothing in this list: what that means. */
-export function NoAlarms({ state, isOfAll }: NoneProps) {
+function NoAlarms({ state, isOfAll }: NoneProps) {
   // What drops the filter stands above.
   if (!isOfAll) return <Empty icon="search" title={t('alarms.noMatch')} />;
   if (state === 'open') return <Quiet />;

@@ -54,7 +54,7 @@ type EventWhy = Description['events'][number];
 type CauseWhy = EventWhy['causes'][number];
 
 /** What a cause still lacks: "Temperature: 1 of 2, 1 more above 8 °C". */
-export function sayCauseWhy(cause: CauseWhy, senses: ReadonlyMap<string, Sense>): string {
+function sayCauseWhy(cause: CauseWhy, senses: ReadonlyMap<string, Sense>): string {
   const sense = senses.get(cause.sId);
   const condition =
     cause.noneForMs === undefined ? sayCondition(cause.thresholds, cause.negate, sense) : '';
@@ -108,7 +108,7 @@ function sayClock({ late, ahead }: CauseWhy): string {
 }
 
 /** When an event fires, and whether people would be told then. */
-export function sayEventWhy(event: EventWhy): string[] {
+function sayEventWhy(event: EventWhy): string[] {
   const { causes } = event;
   if (causes.length === 0) return [t('why.never')];
   const holding = causes.filter(({ holds }) => holds).length;

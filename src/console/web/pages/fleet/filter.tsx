@@ -140,7 +140,7 @@ export function SearchField() {
 }
 
 /** Those of the filters that are in the URL. */
-export const filterNames = [
+const filterNames = [
   'search',
   'presence',
   'online',

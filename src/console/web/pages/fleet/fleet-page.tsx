@@ -79,7 +79,7 @@ function NoMatch() {
 }
 
 /** Before the first device: how to come by one. */
-export function NoDevices() {
+function NoDevices() {
   return (
     <>
       <div class="head">
@@ -106,7 +106,7 @@ export function NoDevices() {
 const everyMs = 60_000;
 
 /** Devices that were removed and not switched off; nothing where there is none. */
-export function RemovedDevices() {
+function RemovedDevices() {
   const { data: logins = [] } = useQuery('removed-logins', listRemovedLogins, { everyMs });
   const devices = [...Map.groupBy(logins, ({ deviceAuthUuid }) => deviceAuthUuid).values()];
   if (devices.length === 0) return null;
@@ -147,7 +147,7 @@ function Removed({ newest, of }: { newest: RemovedLogin; of: readonly RemovedLog
  * Which of how many are shown, to the next page, and back to the first; the page before is Back's. `isOld`: another
  * answer is under way, and this one's cursor is none of the new question.
  */
-export function PlacedPager({ answer, isOld }: { answer: FleetAnswer; isOld: boolean }) {
+function PlacedPager({ answer, isOld }: { answer: FleetAnswer; isOld: boolean }) {
   const { body, next, before } = answer;
   const shown = body.devices.length;
   const to = (changes: Record<string, string>) => {

@@ -94,7 +94,7 @@ function Sortable({ column, label }: { column: 'name' | 'lastSeenTs'; label: str
 
 type RowProps = { device: ListedDevice; values: LatestView[]; page: readonly ListedDevice[] };
 
-export function Row({ device, values, page }: RowProps) {
+function Row({ device, values, page }: RowProps) {
   const { uuid, serial, labels, lastSeenTs } = device;
   const name = device.name || t('fleet.unnamed');
   const isOn = isSelected(uuid);
@@ -147,7 +147,7 @@ function withLabel(label: string): string {
 }
 
 /** What is acted on: named devices, or all that a filter lets through. It outlives the page: Back finds it. */
-export type Selection =
+type Selection =
   { kind: 'some'; names: ReadonlyMap<string, string> } | { kind: 'all'; filter: FleetFilter };
 
 const none: Selection = { kind: 'some', names: new Map() };
@@ -172,13 +172,13 @@ export function forgetOtherFilter(filter: FleetFilter): void {
   if (value.kind === 'all' && nameOf(value.filter) !== nameOf(filter)) clearSelection();
 }
 
-export const isSelected = (uuid: string): boolean => {
+const isSelected = (uuid: string): boolean => {
   const { value } = selection;
   return value.kind === 'all' || value.names.has(uuid);
 };
 
 /** Selects these devices of a page, or none of them; `page`: all of it, which stays of a selection of all. */
-export function select(
+function select(
   devices: readonly ListedDevice[],
   isOn: boolean,
   page: readonly ListedDevice[],
@@ -206,7 +206,7 @@ export const toTarget = (of: Selection): Pick<DeviceAction, 'deviceAuthUuids' | 
     : { deviceAuthUuids: [...of.names.keys()] };
 
 /** What is wrong with a device, first; that it is connected only where nothing is. */
-export function State({ device }: { device: ListedDevice }) {
+function State({ device }: { device: ListedDevice }) {
   const { uuid, alarmSinceTs, openAlarms = 1, refusedTs, connected } = device;
   const isWrong = alarmSinceTs !== undefined || refusedTs !== undefined;
   return (

@@ -43,7 +43,7 @@ function List({ of }: { of: readonly JobEntry[] }) {
 }
 
 /** What is under way, and what ended lately: whoever opens the page later finds it, too. */
-export const jobs = signal<JobEntry[]>([]);
+const jobs = signal<JobEntry[]>([]);
 
 /** Those that somebody has put aside. */
 const dismissed = new Set<string>();
@@ -59,7 +59,7 @@ effect(() => {
   jobs.value = [];
 });
 
-export async function readJobs(signal?: AbortSignal): Promise<void> {
+async function readJobs(signal?: AbortSignal): Promise<void> {
   const before = jobs.peek();
   const all = await listJobs(signal);
   const shown = all.filter(
@@ -74,7 +74,7 @@ export async function readJobs(signal?: AbortSignal): Promise<void> {
   reload('labels');
 }
 
-export function dismiss(jobId: string): void {
+function dismiss(jobId: string): void {
   dismissed.add(jobId);
   jobs.value = jobs.value.filter((job) => job.jobId !== jobId);
 }
@@ -90,7 +90,7 @@ export async function begin(body: DeviceAction): Promise<void> {
 let wake = () => {};
 
 /** Follows them while the page is there and visible. Gives what ends that. */
-export function followJobs(): () => void {
+function followJobs(): () => void {
   const gone = new AbortController();
   let timer: ReturnType<typeof setTimeout> | undefined;
   const ask = async () => {
@@ -119,7 +119,7 @@ const oppositeOf = (action: string) =>
   action in opposites ? opposites[action as keyof typeof opposites] : null;
 
 /** How far one is, what failed, and how to stop it or to take it back. */
-export function JobView({ job }: { job: JobEntry }) {
+function JobView({ job }: { job: JobEntry }) {
   const [error, setError] = useState<unknown>(null);
   const { jobId, state, done, of, failures, labels, endedTs } = job;
   const opposite = oppositeOf(job.action);
@@ -183,7 +183,7 @@ export function JobView({ job }: { job: JobEntry }) {
 }
 
 /** What a job does or has done, and with how many devices. */
-export function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): string {
+function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): string {
   const { state, done, of, failures } = job;
   const label = labels.join(', ');
   const tense = state === 'running' ? 'running' : 'done';
@@ -210,7 +210,7 @@ export function sayJob({ action, labels = [], untilTs, ...job }: JobEntry): stri
 const shown = 100;
 
 /** Which devices failed, and why. */
-export function Failures({ jobId, failures }: { jobId: string; failures: number }) {
+function Failures({ jobId, failures }: { jobId: string; failures: number }) {
   const query = useQuery(`job/${jobId}/${failures}`, (signal) => getJob(jobId, signal));
   return (
     <Answered query={query}>

@@ -22,7 +22,7 @@ export type FleetAnswer = {
   before: number;
 };
 
-export type Fleet = Query<FleetAnswer> & {
+type Fleet = Query<FleetAnswer> & {
   /** It is the answer to an earlier question: the new one is under way. */
   isOld: boolean;
 };

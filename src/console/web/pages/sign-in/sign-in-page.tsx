@@ -82,7 +82,7 @@ function hintOf(mode: Mode, firstRun: boolean): string {
 }
 
 /** Asks for a mail with a link; the answer does not tell whether there is such an account. */
-export function ForgottenForm() {
+function ForgottenForm() {
   const [sentTo, setSentTo] = useState('');
   const form = useForm(async (values) => {
     const email = textOf(values, 'email').trim();
@@ -117,7 +117,7 @@ function explain(error: ApiError): Refusal | null {
 type FormProps = { isNew: boolean; submit: (credentials: Credentials) => Promise<void> };
 
 /** E-mail address and password, to sign in or to make an account. */
-export function CredentialsForm({ isNew, submit }: FormProps) {
+function CredentialsForm({ isNew, submit }: FormProps) {
   const form = useForm(
     (values) =>
       submit({ email: textOf(values, 'email').trim(), password: textOf(values, 'password') }),

@@ -74,7 +74,7 @@ export function Strip({ label, segments, span, look }: StripProps) {
 }
 
 /** Where a time is, or how long from another one, as a part of the width. */
-export const partOf = (ts: number, { start, end }: Span, from = start): string =>
+const partOf = (ts: number, { start, end }: Span, from = start): string =>
   `${((ts - from) / (end - start)) * 100}%`;
 
 type MarksProps = {
@@ -89,7 +89,7 @@ type MarksProps = {
 const markPx = 24;
 
 /** Events as marks; each opens what it was and why. Marks that would touch are one. */
-export function Marks({ events, isCut, span, senses, profile }: MarksProps) {
+function Marks({ events, isCut, span, senses, profile }: MarksProps) {
   const lane = useRef<HTMLOListElement>(null);
   const width = useWidth(lane, 600);
   const groups = clusters(events, span, markPx / Math.max(width, markPx));

@@ -108,14 +108,14 @@ function Nothing({ isZoomed }: { isZoomed: boolean }) {
 /** What is appended meanwhile says nothing of what came late. */
 const everyMs = 60_000;
 
-export type HistoryQueries = {
+type HistoryQueries = {
   range: Range;
   series: Query<readonly Series[]>;
   happened: Query<Happened>;
 };
 
 /** What the range in the URL holds. One that ends now moves on, and gets what is heard. */
-export function useHistory(uuid: string): HistoryQueries {
+function useHistory(uuid: string): HistoryQueries {
   const [heardTs, setHeardTs] = useState(0);
   const range = readRange(Math.max(clock.value, heardTs));
   const isLive = range.name !== null;
@@ -155,7 +155,7 @@ function useKept<T>(uuid: string, query: Query<T>): Query<T> {
 }
 
 /** Lengths up to now, and how far it is zoomed into. */
-export function Ranges({ range }: { range: Range }) {
+function Ranges({ range }: { range: Range }) {
   const choose = (name: RangeName) => setQuery({ range: name, from: '', to: '' });
   const { start, end } = range;
   return (
@@ -185,7 +185,7 @@ export function Ranges({ range }: { range: Range }) {
 }
 
 /** For who has no wheel, no keys and no second finger. */
-export function Zooms({ range }: { range: Range }) {
+function Zooms({ range }: { range: Range }) {
   return (
     <div class="zooms">
       <button
@@ -214,7 +214,7 @@ export function Zooms({ range }: { range: Range }) {
 const shownFirst = 4;
 
 /** Which senses the URL asks for; without any the first. */
-export function shownOf(all: readonly Series[], asked: string): readonly Series[] {
+function shownOf(all: readonly Series[], asked: string): readonly Series[] {
   const names = asked.split(',');
   const found = all.filter(({ sId }) => names.includes(sId));
   return found.length > 0 ? found : all.slice(0, shownFirst);
@@ -227,7 +227,7 @@ type SenseChoiceProps = {
 };
 
 /** Which senses are drawn: at least one. */
-export function SenseChoice({ all, shown, nameOf }: SenseChoiceProps) {
+function SenseChoice({ all, shown, nameOf }: SenseChoiceProps) {
   const isShown = (sId: string) => shown.some((each) => each.sId === sId);
   const toggle = (sId: string) => {
     const next = all.filter((each) => isShown(each.sId) !== (each.sId === sId));

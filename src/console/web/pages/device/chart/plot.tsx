@@ -49,14 +49,14 @@ export function Plot(props: PlotProps) {
 const show = (plot: UPlot, { start, end }: Span) =>
   plot.setScale('x', { min: start / 1_000, max: end / 1_000 });
 
-export const plotHeight = 180;
+const plotHeight = 180;
 /** What is left and right of the plot: strips below it have the same (chart.css). */
 const axisPx = 56;
 const rightPx = 28;
 const leastDragPx = 8;
 
 /** How uPlot draws a sense. What changes is read from `latest` when it draws. */
-export function optionsOf(width: number, latest: { current: PlotProps }): UPlot.Options {
+function optionsOf(width: number, latest: { current: PlotProps }): UPlot.Options {
   const colors = colorsOf();
   const grid = { stroke: colors.grid, width: 1 };
   const axis = { stroke: colors.ink, grid, ticks: { show: false }, font: '12px system-ui' };
@@ -155,12 +155,12 @@ function clockValues(zone: string): UPlot.Axis.DynamicValues {
 }
 
 /** The colours of tokens.css: a canvas does not know them by itself. */
-export type Colors = Record<
+type Colors = Record<
   'ink' | 'grid' | 'line' | 'band' | 'limit' | 'mild' | 'alarm' | 'panel',
   string
 >;
 
-export function colorsOf(): Colors {
+function colorsOf(): Colors {
   const style = getComputedStyle(document.documentElement);
   const of = (name: string) => style.getPropertyValue(name).trim();
   return {
@@ -176,7 +176,7 @@ export function colorsOf(): Colors {
 }
 
 /** Behind all else: while an alarm of this sense was open. */
-export function drawAlarms(plot: UPlot, alarms: readonly Span[], { alarm }: Colors): void {
+function drawAlarms(plot: UPlot, alarms: readonly Span[], { alarm }: Colors): void {
   const { ctx, bbox } = plot;
   ctx.save();
   ctx.fillStyle = alarm;
@@ -193,7 +193,7 @@ export function drawAlarms(plot: UPlot, alarms: readonly Span[], { alarm }: Colo
 const mostLetters = 28;
 
 /** A line for each limit, with the event that it is of. */
-export function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors): void {
+function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors): void {
   const { ctx, bbox } = plot;
   const { devicePixelRatio: pxRatio } = window;
   const { min = 0, max = 0 } = plot.scales['y'] ?? {};
@@ -226,7 +226,7 @@ export function drawLimits(plot: UPlot, limits: readonly Limit[], colors: Colors
   ctx.restore();
 }
 
-export type PlotProps = {
+type PlotProps = {
   series: Series;
   span: Span;
   limits: readonly Limit[];

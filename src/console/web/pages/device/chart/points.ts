@@ -17,7 +17,7 @@ export type Span = { start: number; end: number };
 export const dateOf = (ts: number): Date => new Date(ts);
 
 /** `switch`: 0 and 1. `list`: a few whole numbers, such as modes. `number`: drawn as a line. */
-export type Kind = 'switch' | 'list' | 'number';
+type Kind = 'switch' | 'list' | 'number';
 
 const mostListed = 8;
 
@@ -39,7 +39,7 @@ export type Segment = Span & { text: string; tone: number };
 type Place = { pId: string; puId: number; stId: number };
 type Move = Extract<EventView, { type: 'device' }>;
 
-export type Moved = {
+type Moved = {
   /** Newest first. */
   events: readonly EventView[];
   /** There were more, older ones. */

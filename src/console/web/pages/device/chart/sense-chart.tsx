@@ -115,7 +115,7 @@ const leastPx = 10;
  * Keys and fingers on a chart: arrows move it, + and - zoom; one finger across moves it, two zoom. `preview`:
  * what a gesture under way shows; null at its end, when the URL has it.
  */
-export function useGestures(
+function useGestures(
   span: Span,
   insets: { left: number; right: number },
   preview: (span: Span | null) => void,

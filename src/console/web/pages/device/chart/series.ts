@@ -137,10 +137,10 @@ const widths = [
   ['6h', 6 * hourMs],
 ] as const;
 
-export type Width = { bucket: string; ms: number };
+type Width = { bucket: string; ms: number };
 
 /** The bucket of which about a thousand fill the range. */
-export function widthOf({ start, end }: Span): Width {
+function widthOf({ start, end }: Span): Width {
   const [bucket, ms] = widths.find(([, ms]) => ms >= (end - start) / 1_000) ?? ['1d', 24 * hourMs];
   return { bucket, ms };
 }

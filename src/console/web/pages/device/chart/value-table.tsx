@@ -62,10 +62,10 @@ function Rows({ label, sense, series: { points, widthMs } }: ValueTableProps) {
 
 const headOf = { min: 'device.least', avg: 'device.mean', max: 'device.most' } as const;
 
-export type Formats = { time: (ts: number) => string; number: (value: number) => string };
+type Formats = { time: (ts: number) => string; number: (value: number) => string };
 
 /** For many rows at once: to make a format takes longer than to use it a hundred times. */
-export function createFormats(decimals: number | undefined): Formats {
+function createFormats(decimals: number | undefined): Formats {
   const digits =
     decimals === undefined
       ? { maximumFractionDigits: 3 }

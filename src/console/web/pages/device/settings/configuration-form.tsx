@@ -123,24 +123,16 @@ function withSense(draft: Draft, sId: string): Draft {
 
 type Module = Configuration['module'][number];
 /** As they stand in the form's fields. */
-export type DraftSense = Record<SenseField, string> & { own: Partial<Sense> };
-export type DraftModule = { own: Module; senses: DraftSense[] };
-export type Draft = { device: Configuration['device']; modules: DraftModule[] };
+type DraftSense = Record<SenseField, string> & { own: Partial<Sense> };
+type DraftModule = { own: Module; senses: DraftSense[] };
+type Draft = { device: Configuration['device']; modules: DraftModule[] };
 
-export const senseFields = [
-  'sId',
-  'name',
-  'unit',
-  'decimals',
-  'min',
-  'max',
-  'minInterval',
-] as const;
-export type SenseField = (typeof senseFields)[number];
-export const numberFields: readonly SenseField[] = ['decimals', 'min', 'max', 'minInterval'];
+const senseFields = ['sId', 'name', 'unit', 'decimals', 'min', 'max', 'minInterval'] as const;
+type SenseField = (typeof senseFields)[number];
+const numberFields: readonly SenseField[] = ['decimals', 'min', 'max', 'minInterval'];
 
 /** What the device is called in the form; members that it does not show are kept. */
-export function draftOf({ device, module }: Configuration): Draft {
+function draftOf({ device, module }: Configuration): Draft {
   const modules = module.map((own) => ({ own, senses: own.senses.map(draftSense) }));
   return { device: { ...device }, modules };
 }
@@ -151,7 +143,7 @@ function draftSense(sense: Sense): DraftSense {
 }
 
 /** A sense that is added, or that the device sent already. */
-export function newSense(draft: Draft, sId?: string): DraftSense {
+function newSense(draft: Draft, sId?: string): DraftSense {
   const used = new Set(draft.modules.flatMap(({ senses }) => senses.map(({ sId }) => sId)));
   let number = 16;
   while (used.has(`0x${number.toString(16)}`)) number += 1;
@@ -160,7 +152,7 @@ export function newSense(draft: Draft, sId?: string): DraftSense {
 }
 
 /** What is sent: fields that are empty are left out, numbers that are none stay what was typed. */
-export function configurationOf({ device, modules }: Draft): Configuration {
+function configurationOf({ device, modules }: Draft): Configuration {
   return {
     device,
     module: modules.map(({ own, senses }) => ({ ...own, senses: senses.map(senseOf) })),
@@ -179,15 +171,15 @@ function senseOf(draft: DraftSense): Sense {
 }
 
 /** With a decimal comma too. What is no number is left to the service to refuse, at its place. */
-export function readNumber(text: string): number | string {
+function readNumber(text: string): number | string {
   const number = Number(text.replace(/[\u2212\u2013]/g, '-').replace(',', '.'));
   return Number.isFinite(number) ? number : text;
 }
 
-export type FieldProblem = { path: string; message: string };
+type FieldProblem = { path: string; message: string };
 
 /** What the service would refuse, at its place and in the reader's language. It looks at everything else itself. */
-export function checkDraft({ modules }: Draft): FieldProblem[] {
+function checkDraft({ modules }: Draft): FieldProblem[] {
   const used = new Set<string>();
   return modules.flatMap(({ senses }, m) =>
     senses.flatMap((sense, s) =>
@@ -227,7 +219,7 @@ type SenseFieldsProps = {
 };
 
 /** One sense: what it is called, its unit, and between which values it is taken. */
-export function SenseFields(props: SenseFieldsProps) {
+function SenseFields(props: SenseFieldsProps) {
   const { sense, path, problemAt, isWanted, onChange, onRemove } = props;
   const box = useRef<HTMLFieldSetElement>(null);
   useEffect(() => {
@@ -307,7 +299,7 @@ function Field({ field, value, unit, problem, onChange }: FieldProps) {
 type NextValueProps = { uuid: string; senses: ReadonlyMap<string, Sense> };
 
 /** After a change: whether what the device sends next is stored. */
-export function NextValue({ uuid, senses }: NextValueProps) {
+function NextValue({ uuid, senses }: NextValueProps) {
   const { data: latest } = useLatest([uuid]);
   const before = useRef<ReadonlyMap<string, number> | null>(null);
   if (before.current === null && latest)
