@@ -63,7 +63,7 @@ const quotaNamesDe: Record<string, string> = {
   contacts: 'Kontakte',
   keys: 'API-Schlüssel',
   eventsPerDay: 'Ereignisse heute',
-  messagesPerDay: 'E-E-E-E-E-Mails und Push-Nachrichten heute',
+  messagesPerDay: 'E-Mails und Push-Nachrichten heute',
   webhooksPerDay: 'Nachrichten an Webhooks heute',
   smsPerDay: 'SMS heute',
   storedBytes: 'Gespeicherte Messwerte und Ereignisse',

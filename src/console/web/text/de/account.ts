@@ -252,7 +252,7 @@ export const accountLists: Record<keyof typeof enAccountLists, string> = {
   'quota.imports': 'Gleichzeitige Importe',
   'quota.loginsPerAccount': 'Anmeldungen pro Minute von einer Adresse',
   'quota.contacts': 'Kontakte',
-  'quota.messagesPerDay': 'E-E-E-E-E-Mails und Push-Nachrichten heute',
+  'quota.messagesPerDay': 'E-Mails und Push-Nachrichten heute',
   'quota.messagesPerRecipient': 'Nachrichten pro Empfänger und Tag',
   'quota.webhooksPerDay': 'Nachrichten an Webhooks heute',
   'quota.smsPerDay': 'SMS heute',
