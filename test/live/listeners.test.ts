@@ -61,7 +61,7 @@ test('values are published for those accounts only, in order, 500 in a message a
     })),
   );
   const plan = {
-    works: devices.map((device) => ({ queue: { device }, units: [] })),
+    deviceBatches: devices.map((device) => ({ queue: { device }, fragments: [] })),
     rows: { measurements },
   } as unknown as Pick<Plan, 'deviceBatches' | 'rows'>;
   publishValues(plan, { isEmpty: () => false, has: (accountId) => accountId === 7 }, bus);

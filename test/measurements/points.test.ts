@@ -51,7 +51,9 @@ describe.each(databaseKinds)('measurements on %s', (kind) => {
         fc.option(fc.subarray(['0x1', '0xA', '0xa', '0x10'], { minLength: 1 })),
         fc.option(fc.nat(4)),
         fc.option(fc.nat(4)),
-        async (rows, limit, senses, start, end) => {
+        async (rows, limit, senses, one, other) => {
+          const isOrdered = one === null || other === null || one <= other;
+          const [start, end] = isOrdered ? [one, other] : [other, one];
           const device = await app.newDevice(history.db);
           await store(device, ...rows);
           const query = new URLSearchParams({ limit: String(limit) });
