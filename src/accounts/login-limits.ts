@@ -112,7 +112,7 @@ function tooManyRequests(
 }
 
 /** Logins a minute, right and wrong ones. */
-export type LoginQuotas = {
+type LoginQuotas = {
   /** For one account, by its address in the normal form, from one address. */
   loginsOf: (email: string) => number;
   /** From one address, whatever the account. */

@@ -240,7 +240,7 @@ export function isResetToken(keys: readonly Buffer[], account: ResetOwner, token
 const boundOf = ({ passwordHash, email }: ResetOwner) => JSON.stringify([passwordHash, email]);
 
 /** A link's token to confirm a new address; once, for the change is gone when it is made. */
-export function makeEmailToken(
+function makeEmailToken(
   keys: readonly Buffer[],
   change: { uuid: string; expiresTs: number },
 ): string {

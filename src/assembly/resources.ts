@@ -90,7 +90,7 @@ export function shareFiles(openFiles: number): { most: number; kept: number } {
 }
 
 /** How many files this process may open (`ulimit -n`; Node raises it to the hard limit); `Infinity` where no limit is known. */
-export function openFilesLimit(): number {
+function openFilesLimit(): number {
   // Names of peers are looked up otherwise, and the environment has secrets.
   Object.assign(process.report, { excludeNetwork: true, excludeEnv: true });
   const { userLimits } = process.report.getReport() as {

@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 
 /** How a bridge stands, as its process tells the others. Times in milliseconds. */
-export type BridgeRow = {
+type BridgeRow = {
   connectorId: number;
   /** One run of a process. */
   runUuid: string;

@@ -170,7 +170,7 @@ type ReceivedMessage = {
 };
 
 /** What another process wrote; null when it is nothing this version understands. */
-export function decodeBusMessage(text: string): ReceivedMessage | null {
+function decodeBusMessage(text: string): ReceivedMessage | null {
   const envelope = Envelope.safeParse(parseJson(text)).data;
   if (!envelope) return null;
   if (envelope.channel === 'heartbeat') return { from: envelope.from, message: null };

@@ -33,7 +33,7 @@ export type SharedBelief = {
 };
 
 /** A look at the clocks, and at the row. */
-export type Reading = {
+type Reading = {
   /** What the clock says, ms. */
   ts: number;
   monotonicMs: MonotonicMs;

@@ -190,7 +190,7 @@ type HeardRow = {
  * Writes that these connectors listen now, by the service's time. Where the last time is too long ago, also
  * because the clock was set forward, what lies between is a gap.
  */
-export async function noteListening(db: Sql, connectorIds: number[]): Promise<void> {
+async function noteListening(db: Sql, connectorIds: number[]): Promise<void> {
   await db.query(
     `with time as materialized (
        select service_now() as now

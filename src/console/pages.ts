@@ -130,7 +130,7 @@ function answerNotReady(state: 'building' | 'failed', request: RequestInfo): Str
 }
 
 /** The page: being built, there in `dir`, or not to be had, with the log saying why. */
-export type Built =
+type Built =
   | { state: 'building' | 'failed' }
   | { state: 'ready'; dir: string; files: ReadonlyMap<string, string> };
 

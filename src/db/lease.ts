@@ -31,7 +31,7 @@ type LeaseOptions = {
   pace?: LeasePace;
 };
 
-export type DatabaseLease = {
+type DatabaseLease = {
   /** Gives the lease back for others, and does not compete until `compete`. */
   rest(): void;
   compete(): void;
@@ -174,7 +174,7 @@ type OtherProcessesDeps = {
 };
 
 /** Knows whether other processes of the service keep the database busy. */
-export type OtherProcesses = {
+type OtherProcesses = {
   /** Asked often; true too until that was looked at, and where the database is slow to say. */
   areBusy(): boolean;
   close(): void;

@@ -192,7 +192,7 @@ type SavedSighting = Omit<PresentDevice, 'uuid'>;
 const namedAtOnce = 100;
 
 /** What other processes are told of rows that were written, by account. */
-export function noticesOf(
+function noticesOf(
   saved: readonly SavedSighting[],
   find: (deviceId: number) => { uuid: string; accountId: number } | undefined,
 ): PresenceNotice[] {

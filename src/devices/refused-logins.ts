@@ -295,7 +295,7 @@ type LoginWatchDeps = {
   intervalMs?: number;
 };
 
-export type RunningLoginWatch = LoginWatch & {
+type RunningLoginWatch = LoginWatch & {
   /** Writes what is due. */
   flush(): Promise<void>;
   close(): Promise<void>;

@@ -6,7 +6,7 @@ import { findDeviceId } from './queries.ts';
 import { noSuchDevice, RejectionList, RejectionsQuery } from './schema.ts';
 
 /** An item that is kept but not taken for what it claims to be; `messageId` and `item` make a retry harmless. */
-export type NewRejection = Rejection & {
+type NewRejection = Rejection & {
   deviceId: number;
   messageId: string;
   item: number;

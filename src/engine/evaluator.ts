@@ -303,7 +303,7 @@ const hasSilence = ({ causes }: LiveEvent, index: number) =>
   (causes[index]?.time?.noneForMs ?? null) !== null;
 
 /** `runtime` is the object that was given where the evidence did not change. */
-export type Evaluation = { runtime: Runtime } & Evaluated;
+type Evaluation = { runtime: Runtime } & Evaluated;
 
 /**
  * Evaluates one measurement that was not evaluated before (`newestAfter`), and none of the ticks before it: a pure

@@ -51,7 +51,7 @@ export async function listEvents(
  * once; and the parameters are hidden from the planner, so that planning for each query never looks
  * cheaper.
  */
-export function listEventsQuery(filter: EventFilter): QueryConfig {
+function listEventsQuery(filter: EventFilter): QueryConfig {
   return toQuery(filter, 'offset 0');
 }
 
@@ -59,7 +59,7 @@ export function listEventsQuery(filter: EventFilter): QueryConfig {
  * The same, planned for each query with its times known: planning over a few chunks takes less time
  * than opening a plan over a year of them.
  */
-export function recentEventsQuery(filter: EventFilter): QueryConfig {
+function recentEventsQuery(filter: EventFilter): QueryConfig {
   const { text, values } = toQuery(filter, '');
   return { text, values };
 }

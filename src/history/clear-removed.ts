@@ -207,7 +207,7 @@ const feedRows = 20_000;
  * before the end; it is called again then, and after it was interrupted. Nothing may be stored for these devices any
  * more. `accountId`: whose they were; unknown, the feeds keep theirs until they are a day old.
  */
-export async function purgeDevices(
+async function purgeDevices(
   db: Database,
   { accountId, deviceIds }: RemovedDevices,
   step: ClearingStep,
@@ -354,7 +354,7 @@ type OwnedRows = {
 };
 
 /** Removed devices of one account; null: an earlier version removed them, and nobody knows whose they were. */
-export type RemovedDevices = { accountId: number | null; deviceIds: number[] };
+type RemovedDevices = { accountId: number | null; deviceIds: number[] };
 
 /** Rows that one transaction deletes at most. */
 const pieceRows = 5_000;
@@ -372,7 +372,7 @@ const piecesOfStep = 20;
 const longestRestMs = 250;
 
 /** How much is deleted before others' removals have their turn. */
-export class ClearingStep {
+class ClearingStep {
   readonly #monotonicClock: MonotonicClock;
   readonly #signal: AbortSignal;
   #left = piecesOfStep;

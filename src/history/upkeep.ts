@@ -91,7 +91,7 @@ export type FailedJob = {
  * The jobs that have not done what they are there for, judged by what is left undone: their own status says "failed" also
  * of runs that did it all (TimescaleDB with PostgreSQL 15.20), and the first sign of a real failure would be a full disk.
  */
-export async function listFailedJobs(sql: Sql): Promise<FailedJob[]> {
+async function listFailedJobs(sql: Sql): Promise<FailedJob[]> {
   if ((await readHistoryKind(sql)) === 'plain') return [];
   const { rows } = await sql.query<FailedJob>(
     `select j.job_id as "jobId",

@@ -358,7 +358,7 @@ type RequestSchedulerOptions = {
   largeBytes?: number;
 };
 
-export type RequestScheduler = {
+type RequestScheduler = {
   /** Runs `go`, at once or when its turn has come. False: what waits takes too much memory already, and it will not run. */
   start(request: IncomingMessage, go: () => void): boolean;
   countWaiting(): number;

@@ -171,7 +171,7 @@ const escapedUnreserved = /%(2D|2E|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-
  * the request's host (RFC 9112 section 3.2.2); letters, digits, `-`, `.`, `_` and `~` that are escaped in the path become
  * what they stand for (RFC 3986 section 6.2.2.2).
  */
-export function normalizeTarget(request: IncomingMessage): void {
+function normalizeTarget(request: IncomingMessage): void {
   const { url = '' } = request;
   if (url.charCodeAt(0) === slash && !url.includes('%')) return;
   const absolute = absoluteForm.exec(url);
@@ -186,7 +186,7 @@ export function normalizeTarget(request: IncomingMessage): void {
 }
 
 /** Whether `Host` is there as often as it has to be: once, and in HTTP/1.0 it need not be (RFC 9112 section 3.2). */
-export function namesItsHost({ rawHeaders, httpVersionMinor, httpVersionMajor }: IncomingMessage) {
+function namesItsHost({ rawHeaders, httpVersionMinor, httpVersionMajor }: IncomingMessage) {
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
     const name = rawHeaders[at] as string;
@@ -214,7 +214,7 @@ function refuseUpgrade(socket: Duplex, isAddressed: boolean, nowTs: WallMs) {
 }
 
 /** Answers a request that cannot even wait, and ends its connection: nothing more is read of it. */
-export function refuseAtOnce(response: ServerResponse, nowTs: WallMs): void {
+function refuseAtOnce(response: ServerResponse, nowTs: WallMs): void {
   const detail = 'Too many large requests are waiting already: try again later.';
   const error = new DomainError('unavailable', detail, { retryAfterSeconds: 2 });
   sendRefusal(response, error, nowTs);
@@ -385,7 +385,7 @@ type HttpListener = {
 };
 
 /** Rejects when the address cannot be had. Port 0: any free one. */
-export async function listen(server: Server, host: string, port: number): Promise<HttpListener> {
+async function listen(server: Server, host: string, port: number): Promise<HttpListener> {
   const further = Array.from({ length: sockets - 1 }, () => createFurther(server));
   const had = await listenTogether([server, ...further], { host, port, backlog });
   const listening = [server, ...further].filter((each) => each.listening);

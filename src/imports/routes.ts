@@ -107,7 +107,7 @@ function tooMany(limit: number): DomainError {
 
 const count = z.int().min(0);
 
-export const ImportReceipt = z.object({
+const ImportReceipt = z.object({
   stored: count,
   repeated: count.meta({
     description: 'Lines that were already stored; they are stored only once.',
@@ -124,4 +124,4 @@ export const ImportReceipt = z.object({
     .meta({ description: 'Why lines were rejected; at most the first hundred.' }),
   timestamp,
 });
-export type ImportReceipt = z.infer<typeof ImportReceipt>;
+type ImportReceipt = z.infer<typeof ImportReceipt>;

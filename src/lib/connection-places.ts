@@ -20,7 +20,7 @@ export type ConnectionPlace = {
   leave(): void;
 };
 
-export type ConnectionPlacesOptions = {
+type ConnectionPlacesOptions = {
   /** Connections of both listeners together. */
   most: number;
   /** What one listener leaves to the other, however few that one has. */

@@ -342,7 +342,7 @@ const maxValues = 100_000;
 const maxOfAll = 500_000;
 
 /** What an account's streams are still to be given. `all`: counts the values of all accounts. */
-export class Backlog {
+class Backlog {
   readonly #all: { values: number };
   #heard: Heard[] = [];
   #values = 0;

@@ -36,7 +36,7 @@ export async function listMeasuredSenses(
 /** What some senses of a device measured; times in ms, inclusive. */
 export type MeasurementRange = { senses: MeasuredSense[]; start: number; end: number };
 
-export type PointRow = {
+type PointRow = {
   s_id: string;
   ts: number;
   micros: number;
@@ -77,7 +77,7 @@ export async function listMeasurements(
  * order is that of (ts, sense); so behind a cursor, senses before the cursor's go on with its time,
  * itself and those after it below.
  */
-export function listMeasurementsQuery(
+function listMeasurementsQuery(
   { senses, start, end }: MeasurementRange,
   limit: number,
   after?: MeasurementCursor,
@@ -193,7 +193,7 @@ async function listBuckets(
 }
 
 /** `hours`: from the aggregate; at both ends, where an hour is not whole, from the points themselves. */
-export function listBucketsQuery(source: HistoryKind | 'hours', window: BucketWindow): QueryConfig {
+function listBucketsQuery(source: HistoryKind | 'hours', window: BucketWindow): QueryConfig {
   const { senses, start, end, widthMs, after, limit } = window;
   const ids = senses.map(({ seriesId }) => seriesId);
   const names = senses.map(({ sId }) => sId);

@@ -5,7 +5,7 @@ import { plainArray, type Sql } from '../db/sql.ts';
 import { type LastSeen, maxValues, type Newest } from '../engine/last-seen.ts';
 
 /** `ts` in milliseconds; a position has its latitude in `val` and its longitude in `long`. */
-export type StoredMeasurement = {
+type StoredMeasurement = {
   deviceId: number;
   sId: string;
   ts: number;
@@ -462,7 +462,7 @@ async function selectNewest(
 }
 
 /** Gives the values of a millisecond in the order in which they came. */
-export function findNewestQuery(wanted: readonly Series[], untilTs?: number): QueryConfig {
+function findNewestQuery(wanted: readonly Series[], untilTs?: number): QueryConfig {
   const isBound = untilTs !== undefined;
   return {
     name: isBound ? 'find-newest-until' : 'find-newest',

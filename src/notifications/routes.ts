@@ -62,7 +62,7 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
 const NotificationState = z
   .enum(['planned', 'queued', 'sent', 'logged', 'failed', 'held-back'])
   .meta({ id: 'NotificationState' });
-export type NotificationState = z.infer<typeof NotificationState>;
+type NotificationState = z.infer<typeof NotificationState>;
 
 /** Outcome for one recipient, as the account that owns the device sees it. */
 export const NotificationOutcome = z
@@ -122,7 +122,7 @@ const NotificationsResponse = z.object({
   notifications: z.array(NotificationOutcome),
   timestamp,
 });
-export type NotificationsResponse = z.infer<typeof NotificationsResponse>;
+type NotificationsResponse = z.infer<typeof NotificationsResponse>;
 
 /**
  * Takes a push token that the push service calls dead out of an account, wherever it is. Two transactions: who holds

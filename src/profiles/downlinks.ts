@@ -123,7 +123,7 @@ type DueDownlinkRow = {
 };
 
 /** By device; one that is gone is left out. */
-export async function listDueDownlinks(
+async function listDueDownlinks(
   db: Sql,
   deviceIds: number[],
 ): Promise<Map<number, DueDownlinkRow>> {
@@ -247,7 +247,7 @@ async function removeBeyond(tx: Sql, deviceIds: number[]): Promise<void> {
 }
 
 /** What each of these devices has not acknowledged, the oldest first; those without a text are left out. */
-export async function listKept(db: Sql, deviceIds: number[]): Promise<Map<number, Downlink[]>> {
+async function listKept(db: Sql, deviceIds: number[]): Promise<Map<number, Downlink[]>> {
   const { rows } = await db.query<{ device_id: number; id: number; text: string; ts: number }>({
     name: 'displays-kept',
     text: `
@@ -310,7 +310,7 @@ const replaced = transition('replaced');
 const answerable = textList(transitionOf('accepted').from);
 
 /** What became of a profile on a device. `ts`: when, in ms. */
-export type StoredAnswer = {
+type StoredAnswer = {
   deviceId: number;
   pId: string;
   state: 'current' | 'rejected';

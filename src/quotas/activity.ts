@@ -127,7 +127,7 @@ const noProcess = `'00000000-0000-0000-0000-000000000000'`;
 type Counts = { measurements: number; events: number; leftOut: number };
 
 /** Adds to what this process has counted of a day (UTC, `2026-11-22`). Accounts that are gone are left out. */
-export async function addCounts(
+async function addCounts(
   sql: Sql,
   process: string,
   day: string,

@@ -17,7 +17,7 @@ export type Exports = {
   page<T>(accountId: number, read: () => Promise<T>): Promise<T>;
 };
 
-export type ExportsOptions = {
+type ExportsOptions = {
   limitOf: (accountId: number) => number;
   /** Whether the account was removed or shut out: what it is reading ends. */
   isGone?: (accountId: number) => boolean;

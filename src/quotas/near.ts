@@ -18,7 +18,7 @@ export function levelOf(used: number | null, limit: number): QuotaLevel | null {
 }
 
 /** A quota of an account of which 80 % are in use. */
-export type NearQuota = { accountId: number; quota: QuotaName; used: number; limit: number };
+type NearQuota = { accountId: number; quota: QuotaName; used: number; limit: number };
 
 /**
  * What an account keeps, or may do in a day, and its connections, which grow with its fleet. What else is counted by a
@@ -47,7 +47,7 @@ const watched: QuotaName[] = [
  * All of which 80 % and more are in use, of all accounts. Reads a few rows of each account, and the devices that are
  * connected. `stored`: by account, what `listStoredBytes` estimated.
  */
-export async function listNear(
+async function listNear(
   sql: Sql,
   quotas: QuotaSettings,
   stored: ReadonlyMap<number, number>,
@@ -134,7 +134,7 @@ type QuotaWatchOptions = {
   intervalMs?: number;
 };
 
-export type QuotaWatch = { look(): Promise<void>; close(): Promise<void> };
+type QuotaWatch = { look(): Promise<void>; close(): Promise<void> };
 
 const lookEveryMs = 60_000;
 /** What is stored is estimated by the history of each account. */

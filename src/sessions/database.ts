@@ -125,7 +125,7 @@ async function insertSession(
 }
 
 /** Those of the sessions that exist, by identifier; whether they have expired is the caller's to decide. */
-export async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string, Session>> {
+async function loadSessions(sql: Sql, ids: string[]): Promise<Map<string, Session>> {
   const { rows } = await sql.query<Row>({
     // Prepared once per connection: every authenticated request runs it.
     name: 'load-sessions',

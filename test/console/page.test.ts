@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pino } from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { type Built, pageRoutes, startConsoleBuild } from '../../src/console/pages.ts';
+import { pageRoutes, startConsoleBuild } from '../../src/console/pages.ts';
 import type { Streamed } from '../../src/http/answer.ts';
 import { testService } from '../journeys/service.ts';
 import { consoleService } from './service.ts';
@@ -62,7 +62,8 @@ test('a build is kept by its hash, and found again', async () => {
   const build = startConsoleBuild({ cacheDir, log });
   onTestFinished(() => build.close());
   await expect.poll(() => build.find().state).toBe('ready');
-  const built = build.find() as Extract<Built, { state: 'ready' }>;
+  const built = build.find();
+  if (built.state !== 'ready') throw new Error('It was built a moment ago.');
   // Of the same sources as before the tests: nothing was built again.
   expect(await readdir(prebuilt)).toEqual([built.dir.split('/').at(-1)]);
   expect(await readdir(cacheDir)).toEqual([]);
@@ -84,7 +85,7 @@ test('a build that fails is said in the log once the service has started, and on
 });
 
 test('a build that fails is said on the page, with where to read on', async () => {
-  const answer = async (built: Built) => {
+  const answer = async (built: ReturnType<Parameters<typeof pageRoutes>[0]>) => {
     const headers: Record<string, string> = {};
     const route = pageRoutes(() => built).find(({ path }) => path === '/console/');
     if (!route) throw new Error('There is no route of the page.');

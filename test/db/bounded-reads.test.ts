@@ -6,7 +6,7 @@ import type { Database } from '../../src/db/database.ts';
 import type { Sql } from '../../src/db/sql.ts';
 import { findDevices } from '../../src/devices/list.ts';
 import { walkEvents } from '../../src/events/export.ts';
-import { listMeasurements, toCursor, type PointRow } from '../../src/measurements/queries.ts';
+import { listMeasurements, toCursor } from '../../src/measurements/queries.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 
 /** A node of `explain (analyze, buffers, format json)`, as far as it is looked at. */
@@ -237,7 +237,9 @@ describe.each(databaseKinds)('what is read for one answer, on %s', (kind) => {
     // All of it, in pages, is what there is, in order.
     const found = [...page];
     for (let last = page; last.length === limit;) {
-      last = await listMeasurements(db, range, limit, toCursor(found.at(-1) as PointRow));
+      const end = found.at(-1);
+      if (!end) throw new Error('a page is empty');
+      last = await listMeasurements(db, range, limit, toCursor(end));
       found.push(...last);
     }
     expect(found).toHaveLength(senses * points);

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, expect, it } from 'vitest';
 import { startLease } from '../../src/db/lease.ts';
-import type { DatabaseLease } from '../../src/db/lease.ts';
 import { startProxy } from '../faults/proxy.ts';
 import type { Proxy } from '../faults/proxy.ts';
 import { testDatabase } from '../support/database.ts';
@@ -11,7 +10,7 @@ let proxy: Proxy;
 let journal: string[];
 /** Who was told that somebody else holds it. */
 let waits: string[];
-let leases: DatabaseLease[];
+let leases: Awaited<ReturnType<typeof startLease>>[];
 
 beforeAll(async () => {
   database = await testDatabase();
@@ -24,7 +23,7 @@ afterAll(async () => {
 });
 
 /** Competes, and writes down what it is told. */
-async function contend(who: string, name: string, url = database.url): Promise<DatabaseLease> {
+async function contend(who: string, name: string, url = database.url) {
   const lease = await startLease({
     connectionString: url,
     name,

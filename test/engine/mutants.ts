@@ -1,5 +1,5 @@
 import { registerHooks } from 'node:module';
-import { type Case, compareAnswer, readCases } from '../../src/cli/engine/vectors.ts';
+import { answerCase, compareAnswer, readCases } from '../../src/cli/engine/vectors.ts';
 import { mutations } from './mutations.ts';
 
 /*
@@ -39,22 +39,24 @@ function mutate(source: string, changes: readonly (readonly [string, string])[])
   }, source);
 }
 
-type AnswerModule = { answerCase: (one: Case) => unknown };
+type Vectors = typeof import('../../src/cli/engine/vectors.ts');
+type Case = (typeof all)[number];
 
 const all = readCases().flatMap(({ cases }) => cases);
+const wrong = all.filter((one) => !agrees(one, answerCase));
+if (wrong.length > 0) throw new Error(`the engine itself disagrees with: ${wrong[0]?.rule}`);
 for (const [number, { mistake }] of mutations.entries()) {
   const path = `../../src/cli/engine/vectors.ts?mutant=${number}`;
-  const { answerCase } = (await import(path)) as AnswerModule;
-  const noticedBy = all.filter((one) => !agrees(one, answerCase)).map(({ rule }) => rule);
+  const mutant = (await import(path)) as Vectors;
+  if (typeof mutant.answerCase !== 'function') throw new Error(`${path} has no answerCase`);
+  const noticedBy = all.filter((one) => !agrees(one, mutant.answerCase)).map(({ rule }) => rule);
   process.stdout.write(`${JSON.stringify({ mistake, noticedBy })}\n`);
 }
 
-function agrees(one: Case, answerCase: AnswerModule['answerCase']): boolean {
+function agrees(one: Case, answer: Vectors['answerCase']): boolean {
   try {
-    const answer = JSON.parse(JSON.stringify(answerCase(one))) as Parameters<
-      typeof compareAnswer
-    >[1];
-    return compareAnswer(one, answer).length === 0;
+    const found = JSON.parse(JSON.stringify(answer(one))) as Parameters<typeof compareAnswer>[1];
+    return compareAnswer(one, found).length === 0;
   } catch {
     return false;
   }

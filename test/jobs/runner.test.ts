@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import defaults from '../../config/default.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
-import { type DoPiece, insertJob, type JobRunner, startJobRunner } from '../../src/jobs/jobs.ts';
+import { createStartJob, type DoPiece, startJobRunner } from '../../src/jobs/jobs.ts';
 import { openTestDatabase, testDatabase, type TestDatabase } from '../support/database.ts';
 import type { Database } from '../../src/db/database.ts';
 
@@ -22,15 +23,23 @@ async function newJob(count: number): Promise<{ jobId: string; devices: string[]
      returning id`,
   );
   const devices = Array.from({ length: count }, () => crypto.randomUUID());
-  const jobId = await insertJob(database.db, {
+  const start = createStartJob({
+    db: database.db,
+    limitsOf: () => defaults.quotas,
+    believedTs: Date.now,
+    onStarted: () => undefined,
+  });
+  const job = {
     accountId: rows[0]?.id ?? 0,
     keyId: null,
     action: { action: 'unmute' },
     labels: null,
     actor: { by: 'operator', sessionId: null, address: null } as never,
-    devices,
+    select: async () => devices,
     ts: Date.now(),
-  });
+    now: Date.now,
+  };
+  const { jobId } = await start(job, null);
   return { jobId, devices };
 }
 
@@ -89,7 +98,7 @@ test('a job whose account is disabled after it was found rests all the same', as
         where id = (select account_id from job where uuid = $1)`,
       [resting.jobId],
     );
-  let runner: JobRunner | undefined;
+  let runner: ReturnType<typeof startJobRunner> | undefined;
   await db.transaction(async (tx) => {
     // What the runner takes between finding the job and looking what is next of it.
     await tx.query(

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { createLocalBus } from '../../src/bus/bus.ts';
-import { noticesOf } from '../../src/devices/presence.ts';
 import { createPresenceSource } from '../../src/presence/presence.ts';
 import type { Reach } from '../../src/streams/reach.ts';
 import { SubscriberBudget } from '../../src/streams/subscriber.ts';
@@ -23,11 +22,11 @@ const all: Reach = {
 };
 const sighting = (deviceId: number, connected: boolean) => ({
   deviceId,
+  uuid: `device ${deviceId}`,
   connected,
   connectorId: 1,
   seenTs: 1,
 });
-const find = (deviceId: number) => ({ uuid: `device ${deviceId}`, accountId });
 
 /** What a stream of the account is sent, as names of its messages with what they tell. */
 async function follow() {
@@ -54,10 +53,11 @@ async function follow() {
   })();
   return {
     messages,
-    /** Devices 0 to `count` at once, as a connector writes them. */
+    /** Devices 0 to `count` at once, as a connector's notice has them: more than 100 are not named. */
     write(connected: boolean, count: number) {
-      const saved = Array.from({ length: count }, (_, id) => sighting(id, connected));
-      bus.publish('presence', { accounts: noticesOf(saved, find) });
+      const devices =
+        count > 100 ? null : Array.from({ length: count }, (_, id) => sighting(id, connected));
+      bus.publish('presence', { accounts: [{ accountId, devices }] });
     },
     change: () => bus.publish('fleet', { accountId }),
     resync: () => bus.publish('resync', {}),

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { createExports, type ExportsOptions } from '../../src/quotas/exports.ts';
+import { createExports } from '../../src/quotas/exports.ts';
 import { newDevice, startHistory, type HistoryApp } from '../events/app.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
 import { monotonicClock } from '../../src/lib/clock.ts';
@@ -26,7 +26,7 @@ function source(pages: number) {
 }
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
-const start = (options: Partial<ExportsOptions> = {}) =>
+const start = (options: Partial<Parameters<typeof createExports>[0]> = {}) =>
   createExports({ limitOf: () => 2, monotonicClock, ...options });
 
 /** What still waits is refused when its time is over, after the test. */

@@ -93,17 +93,17 @@ const Place = z.object({ puId: z.int(), stId: z.int() });
 const Step = z.record(z.string(), z.json());
 
 /** What an engine answers to a case: of each step what it led to, with the names that the case has. */
-export const Answer = z.object({ rule: z.string(), steps: z.array(Step), ends: Place });
-export type Answer = z.infer<typeof Answer>;
+const Answer = z.object({ rule: z.string(), steps: z.array(Step), ends: Place });
+type Answer = z.infer<typeof Answer>;
 
 /** A case of test/vectors, as its README describes it: what an engine is given, and what it has to answer. */
-export const Case = Answer.extend({
+const Case = Answer.extend({
   purposes: z.array(z.json()),
   installedTs: z.int().default(0),
   listening: z.array(z.object({ fromTs: z.int(), toTs: z.int().nullable() })).default([]),
   starts: Place.optional(),
 });
-export type Case = z.infer<typeof Case>;
+type Case = z.infer<typeof Case>;
 
 /** `name`: without its ending. */
 type CaseFile = { name: string; cases: Case[] };
@@ -252,7 +252,7 @@ const membersOf = (value: unknown): Members =>
   typeof value === 'object' && value !== null ? (value as Members) : {};
 
 /** What this engine answers to a case, with all members that an answer may have. */
-function answerCase({ rule, purposes, installedTs, listening, starts, steps }: Case) {
+export function answerCase({ rule, purposes, installedTs, listening, starts, steps }: Case) {
   const where = JSON.stringify(rule);
   const parsed = parsePurposes(purposes, where, '/purposes');
   const device = new Device(parsed, installedTs, { gaps: listening });

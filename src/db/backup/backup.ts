@@ -74,7 +74,7 @@ const BackupManifest = z.object({
   files: z.int(),
   bytes: z.int(),
 });
-export type BackupManifest = z.infer<typeof BackupManifest>;
+type BackupManifest = z.infer<typeof BackupManifest>;
 
 /** In a backup's directory: the cluster, and the private files of the data directory. */
 const clusterName = 'postgresql';

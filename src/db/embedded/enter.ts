@@ -194,7 +194,7 @@ export async function readSuperuser(dataDir: string): Promise<RoleLogin> {
  * What the service logs in with. Where its password was lost, `enterAsService` sets the new one.
  * Throws a StartError where it cannot be read.
  */
-export async function readOrMakeService(dataDir: string): Promise<RoleLogin> {
+async function readOrMakeService(dataDir: string): Promise<RoleLogin> {
   const file = join(dataDir, serviceFile);
   try {
     const password = await readOrMakePrivateFile(file, makePassword);

@@ -45,7 +45,7 @@ export type CopyOptions = {
  * writing. The server keeps for that long what they replace. Throws a StartError for a database that
  * this program has not made, or a later version of it.
  */
-export async function writeTables(
+async function writeTables(
   connectionString: string,
   dir: string,
   { onRows = () => undefined, signal }: CopyOptions = {},
@@ -343,8 +343,7 @@ export async function findPortableManifest(dir: string): Promise<PortableManifes
 }
 
 /** How far a copy has come: rows of all tables together, of about so many (0: not known). */
-export type RowsCopied = { table: string; rows: number; expected: number };
-export type OnRows = (copied: RowsCopied) => void;
+export type OnRows = (copied: { table: string; rows: number; expected: number }) => void;
 
 const newline = 0x0a;
 
