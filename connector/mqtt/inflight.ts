@@ -105,8 +105,7 @@ type AckListener = {
 };
 
 /**
- * A message that waits for its commit or for earlier acknowledgements. Its bytes are reserved until it is stored or
- * fails.
+ * A message that waits for its commit or for earlier acknowledgements. Reserves its bytes until it is stored or fails.
  */
 export class Unacked implements UnackedPublish, Delivery {
   isStored = false;
