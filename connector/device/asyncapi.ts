@@ -101,9 +101,7 @@ export function asyncApiDocument(): Record<string, unknown> {
   };
 }
 
-/**
- * The schemas' metadata without `id`. With an `id`, `toJSONSchema` would emit a reference instead of the whole schema.
- */
+/** The schemas' metadata without `id`, so that `toJSONSchema` writes each schema out instead of a reference. */
 class DescriptionsOnly extends z.core.$ZodRegistry<z.core.GlobalMeta> {
   override get(schema: z.core.$ZodType) {
     const { id: _, ...rest } = z.globalRegistry.get(schema) ?? {};

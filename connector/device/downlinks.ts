@@ -241,9 +241,7 @@ class DownlinkSender {
 /** What a message takes besides its bytes. */
 const overheadBytes = 512;
 
-/**
- * How much a device has due is not known before it is read. It is usually little, so a load reserves this part of all.
- */
+/** How much a device has due is unknown before it is read. It is usually little: a load reserves this part. */
 const loadsAtOnce = 32;
 
 /** How many devices may wait for room to be read. Further ones are tried again a little later. */

@@ -3,10 +3,7 @@ import { createLimitedLines } from '../../src/log/limited-lines.ts';
 import type { Log } from '../ports.ts';
 import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
-/**
- * Lines a minute about one address or device, and about all of them. That is enough for a tool that bans addresses, or
- * for whoever repairs a device.
- */
+/** Lines a minute about one address or device, and in all: enough to ban an address by, or to repair a device. */
 const linesPerKey = 20;
 const linesInAll = 2_000;
 const minuteMs = 60_000;

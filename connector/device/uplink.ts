@@ -282,10 +282,7 @@ function tooManyItems(count: number, rejections: Rejection[]): undefined {
 /** Schemas whose values may have thousands of members. */
 const nested = new Set<z.ZodType>([EventReport, Configuration]);
 
-/**
- * The good items of one item or of an array. The first `maxRejections` bad ones are rejected one by one, the rest as a
- * count.
- */
+/** The good items. The first `maxRejections` bad ones are rejected one by one, the rest as a count. */
 function parseItems<T>(
   schema: z.ZodType<T>,
   sent: unknown,
