@@ -128,7 +128,7 @@ function success(route: Route): Responses['200'] {
   };
 }
 
-/** Names the input and output schemas for generated types. A schema of several routes keeps its first name. */
+/** Names the input and output schemas for generated types. A schema with an `id` keeps that name. */
 function nameSchemas(routes: Route[]): Record<string, z.ZodType> {
   const names = new Map<z.ZodType, string>();
   for (const { name, body, response, streams } of routes) {
