@@ -1,7 +1,7 @@
 import type { Sql } from '../db/sql.ts';
 import { invalid } from '../http/route.ts';
 
-/** Which devices of an account. Absent: any. `labels`: those that have one of them; null: any. */
+/** Selects devices of an account. Absent members: any. `labels`: those with at least one of them; null: any. */
 type ExportFilter = {
   uuids?: string[] | undefined;
   label?: string | undefined;
@@ -11,8 +11,8 @@ type ExportFilter = {
 export type ExportedDevice = { id: number; uuid: string };
 
 /**
- * The account's devices that the filter lets through, in the order of their registration: all, or at most `limit`
- * behind the one numbered `after`.
+ * The account's devices that the filter selects, in the order of registration: all, or at most `limit` after the
+ * device with the number `after`.
  */
 export async function listFilteredDevices(
   sql: Sql,
@@ -37,9 +37,9 @@ export async function listFilteredDevices(
 }
 
 /**
- * Throws `invalid-input` for a `label` with a comma that no device has which the account, or a key confined to `labels`,
- * reaches: several were meant, and a filter names one. Any other label may be given to a device later. `path`: where the request has
- * it.
+ * Throws `invalid-input` for a `label` with a comma if no device of the account (and of the key's `labels`) has
+ * it: the caller probably meant several labels, and a filter names one. Any other label may be given to a device
+ * later. `path`: where the request has it.
  */
 export async function refuseLabelList(
   sql: Sql,

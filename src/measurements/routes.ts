@@ -39,7 +39,7 @@ type MeasurementRoutesDeps = {
   exports: Exports;
 };
 
-/** What devices measured, for dashboards: an addition to the specification. */
+/** Measurements, for dashboards: an addition to the specification. */
 export function measurementRoutes(deps: MeasurementRoutesDeps): Route[] {
   return [
     latestRoute(deps),
@@ -116,7 +116,7 @@ async function answerBuckets(
     : stream('application/json', bucketsAsJson(chunks, timestamp));
 }
 
-/** The newest value of each sense of many devices, for lists and walls. */
+/** The newest value of each sense of many devices, for lists and wall displays. */
 function latestRoute({ db }: { db: Sql }): Route {
   return defineRoute({
     name: 'listLatestMeasurements',
@@ -144,7 +144,7 @@ function latestRoute({ db }: { db: Sql }): Route {
         limit: limit + 1,
         after: cursor ?? 0,
       });
-      // A label that is named too may leave some of them out: only then fewer are right.
+      // With a label, some of the named devices may rightly be missing, and a later page has fewer.
       if (uuids && label === undefined && cursor === undefined) refuseUnknown(uuids, found);
       const page = found.slice(0, limit);
       const last = page.at(-1);
@@ -159,7 +159,7 @@ function latestRoute({ db }: { db: Sql }): Route {
 const measurementHeader = 'sId,ts,val,lat,long\r\n';
 const bucketHeader = 'sId,ts,min,max,avg,count,last\r\n';
 
-/** A position leaves `val` empty, a number `lat` and `long`. */
+/** A position leaves `val` empty; a number leaves `lat` and `long` empty. */
 function* measurementsAsCsv(rows: MeasurementView[]): Generator<string> {
   yield measurementHeader;
   for (const { sId, ts, val } of rows) {
@@ -178,7 +178,7 @@ async function* bucketsAsCsv(chunks: AsyncIterable<BucketView[]>): AsyncGenerato
   }
 }
 
-/** `{buckets: […], timestamp}`, written as it comes. */
+/** Writes `{buckets: […], timestamp}` chunk by chunk. */
 async function* bucketsAsJson(
   chunks: AsyncIterable<BucketView[]>,
   timestamp: number,
