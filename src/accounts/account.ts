@@ -42,14 +42,12 @@ import {
 import type { AccountLogin, NewCredentials } from './schema.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-type RegisterAccountDeps = { db: Database; passwords: Passwords };
-
 /**
  * Specification 4.2, Register New Account. `maySendSms`: the account may send SMS; set when the operator creates it.
  * Throws `conflict` if the e-mail address is taken.
  */
 export async function registerAccount(
-  { db, passwords }: RegisterAccountDeps,
+  { db, passwords }: { db: Database; passwords: Passwords },
   { email, password, address }: NewCredentials & { address: string },
   { actor, ts, maySendSms }: DoneBy & { maySendSms?: boolean },
 ): Promise<AccountRow> {
@@ -150,8 +148,6 @@ export async function confirmEmailChange(
 }
 
 type LinkDeps = Pick<AccountsDeps, 'linkKeys' | 'hasMail'> & { db: Database };
-type ResetDeps = LinkDeps &
-  Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'runFairly' | 'revokeSessions'>;
 
 /** Throws `unavailable` if no mail can be sent. */
 function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
@@ -196,7 +192,8 @@ export async function findResetOwner(
  * Throws `unavailable` and changes nothing while the session store is unreachable.
  */
 export async function resetPassword(
-  deps: ResetDeps,
+  deps: LinkDeps &
+    Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'runFairly' | 'revokeSessions'>,
   { token, password, address }: { token: string; password: string; address: string },
   by: DoneBy,
 ): Promise<boolean> {
@@ -409,18 +406,19 @@ export type AccountsDeps = AccountsOptions & {
   revokeSessions: Sessions['revokeAll'];
 };
 
-type EndSessionDeps = {
-  db: Sql;
-  revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
-};
-
 /**
  * Ends a session and audits who ended it. Throws `not-found` if the account has no such session. Sessions may be in
  * Redis, so there is no transaction for both: the session ends first, so that the audit never claims more than was
  * done.
  */
 export async function endSession(
-  { db, revokeSession }: EndSessionDeps,
+  {
+    db,
+    revokeSession,
+  }: {
+    db: Sql;
+    revokeSession: (accountId: number, sessionId: string) => Promise<boolean>;
+  },
   accountId: number,
   id: string,
   by: DoneBy,

@@ -22,20 +22,18 @@ export type Memory = {
   addIntake(pause: (isShort: boolean) => void): () => void;
 };
 
-type MemoryDeps = {
-  settings: Settings['memory'];
-  log: Logger;
-  registry: Registry;
-  readiness: Readiness;
-  disposables: Disposables;
-};
-
 /** Parts of V8's heap limit, unless the configuration sets bytes. */
 const deviceShare = 1 / 4;
 const requestShare = 1 / 8;
 const streamShare = 1 / 16;
 
-export function startMemory(deps: MemoryDeps): Memory {
+export function startMemory(deps: {
+  settings: Settings['memory'];
+  log: Logger;
+  registry: Registry;
+  readiness: Readiness;
+  disposables: Disposables;
+}): Memory {
   const { settings, log, registry, readiness, disposables } = deps;
   const limitBytes = findHeapLimit();
   const caches: (() => void)[] = [];

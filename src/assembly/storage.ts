@@ -214,14 +214,6 @@ export type ClockParts = Clocks & {
   onClockMoved(forget: () => void): void;
 };
 
-type ClockDeps = {
-  config: Pick<Config, 'ingest' | 'alarms'>;
-  db: Sql;
-  log: ServiceLog;
-  disposables: Disposables;
-  registry: Registry;
-};
-
 const doubtWords = {
   start: 'The clock is behind the last believed time, or more than two days ahead of it.',
   leap: 'The clock was set, or another server with a different clock took over.',
@@ -244,7 +236,13 @@ export async function startClock({
   log,
   disposables,
   registry,
-}: ClockDeps): Promise<ClockParts> {
+}: {
+  config: Pick<Config, 'ingest' | 'alarms'>;
+  db: Sql;
+  log: ServiceLog;
+  disposables: Disposables;
+  registry: Registry;
+}): Promise<ClockParts> {
   const clockLog = log.child({ component: 'database' });
   const listeners: (() => void)[] = [];
   const onChange: ServiceClockOptions['onChange'] = (change) => {

@@ -337,21 +337,19 @@ type StorageWatch = {
   close(): Promise<void>;
 };
 
-type StorageWatchOptions = {
-  db: Sql;
-  limitsOf: LimitsOf;
-  retention: CountRetention;
-  intervalMs?: number;
-  onError: (error: unknown) => void;
-};
-
 const hourMs = 3_600_000;
 
 /**
  * The estimate is at most an hour old, so an account may exceed its quota by an hour's worth. It is compared with the
  * current limit, so an operator's change takes effect at once.
  */
-export async function startStorageWatch(options: StorageWatchOptions): Promise<StorageWatch> {
+export async function startStorageWatch(options: {
+  db: Sql;
+  limitsOf: LimitsOf;
+  retention: CountRetention;
+  intervalMs?: number;
+  onError: (error: unknown) => void;
+}): Promise<StorageWatch> {
   const { db, limitsOf, retention, intervalMs = hourMs, onError } = options;
   let stored = new Map<number, number>();
   const read = async () => void (stored = await listStoredBytes(db, retention));
