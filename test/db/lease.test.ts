@@ -22,8 +22,13 @@ afterAll(async () => {
   await database.drop();
 });
 
+/** A busy machine answers in time. */
+const patient = { askMs: 20, answerMs: 60_000, forgetMs: 120_000 };
+/** Gives up soon. */
+const hasty = { askMs: 20, answerMs: 500, forgetMs: 2_500 };
+
 /** Competes, and writes down what it is told. */
-async function contend(who: string, name: string, url = database.url) {
+async function contend(who: string, name: string, { url = database.url, pace = patient } = {}) {
   const lease = await startLease({
     connectionString: url,
     name,
@@ -32,7 +37,7 @@ async function contend(who: string, name: string, url = database.url) {
     onLost: () => journal.push(`${who} lost`),
     onWaiting: () => waits.push(who),
     onError: () => journal.push(`${who} is cut off`),
-    pace: { askMs: 20, answerMs: 300, forgetMs: 1_500 },
+    pace,
   });
   leases.push(lease);
   return lease;
@@ -98,7 +103,7 @@ it('is given up by a holder that gets no answer before PostgreSQL takes it back'
   start();
   const url = new URL(database.url);
   url.port = String(proxy.port);
-  await contend('far', 'four', url.href);
+  await contend('far', 'four', { url: url.href, pace: hasty });
   await contend('near', 'four');
   // No connection ends: neither side is told anything.
   proxy.stall();

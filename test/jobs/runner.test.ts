@@ -10,7 +10,7 @@ let database: TestDatabase;
 let hasty: Database;
 beforeAll(async () => {
   database = await testDatabase();
-  hasty = openTestDatabase(database.url, { statementTimeoutMs: 300 });
+  hasty = openTestDatabase(database.url, { statementTimeoutMs: 1_000 });
 });
 afterAll(async () => {
   await hasty?.close();

@@ -171,7 +171,7 @@ describe.each(databaseKinds)('exports over HTTP, on %s', (kind) => {
   let history: HistoryApp;
   beforeAll(async () => {
     database = await testDatabase(kind);
-    history = await startHistory(database.db, { exports: { limitOf: () => 1, waitMs: 20 } });
+    history = await startHistory(database.db, { exports: { limitOf: () => 1, waitMs: 1_000 } });
   });
   afterAll(async () => {
     await history?.close();
