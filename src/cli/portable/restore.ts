@@ -9,8 +9,8 @@ import { StartError } from '../../start-error.ts';
 import { consoleLog as log } from '../command-line.ts';
 
 /**
- * Puts a portable copy into the empty database that `databaseUrl` names, or makes an embedded one of it
- * in a data directory that has none. Throws a StartError for what its user can mend.
+ * Restores a portable copy into the empty database of `databaseUrl`, or into a new embedded one in a data directory
+ * that has none. Throws a StartError for a problem that the user can fix.
  */
 export async function restorePortableCopy(
   config: Pick<Config, 'databaseUrl' | 'dataDir' | 'secret' | 'previousSecret'>,
@@ -34,7 +34,7 @@ export async function restorePortableCopy(
   });
 }
 
-/** Devices' tokens and sessions are signed with it: with another one they would all be refused. */
+/** The secret signs devices' tokens and sessions. With another one they would all be refused. */
 async function checkSecret(
   { secret, previousSecret }: Pick<Config, 'secret' | 'previousSecret'>,
   copyDir: string,

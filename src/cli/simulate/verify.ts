@@ -79,7 +79,7 @@ function examples(what: string, readings: Reading[]): string[] {
   return [`DIFFERENCE: ${count(readings.length)} ${what}: ${some.join(', ')}${more}`];
 }
 
-/** What does not speak against the service, but explains the figures. */
+/** Lines that do not count against the service, but explain the figures. */
 function warnings(tally: Tally, unacknowledged: number): string[] {
   const open = tally.published - tally.acknowledged;
   return [
@@ -95,7 +95,7 @@ function warnings(tally: Tally, unacknowledged: number): string[] {
   ].filter((line) => line !== false);
 }
 
-/** Reads an hour more on both sides: measurements that nobody sent must be found too. */
+/** Includes an hour before and after, to find measurements that nobody sent. */
 function rangeOf(sent: { ts: number }[]): { start: number; end: number } {
   const first = sent[0]?.ts ?? Date.now();
   const last = sent.at(-1)?.ts ?? first;
@@ -104,7 +104,7 @@ function rangeOf(sent: { ts: number }[]): { start: number; end: number } {
 
 const pageSize = 1_000;
 
-/** Every measurement of a device between two points in time (ms, inclusive), page after page. */
+/** All measurements of a device between two times (ms, inclusive), page by page. */
 async function readMeasurements(
   rest: Rest,
   uuid: string,
@@ -118,7 +118,7 @@ async function readMeasurements(
   return readings;
 }
 
-/** How many `sense` events of a device are recorded, counted page after page. */
+/** The number of recorded `sense` events of a device, counted page by page. */
 async function countSenseEvents(rest: Rest, uuid: string): Promise<number> {
   let found = 0;
   for await (const page of pages(rest, `/v2/events/${uuid}?type=sense`, EventsAnswer)) {
@@ -127,7 +127,7 @@ async function countSenseEvents(rest: Rest, uuid: string): Promise<number> {
   return found;
 }
 
-/** The pages of a list, from the first one to the one that names no next. */
+/** The pages of a list, up to the one without a next page. */
 async function* pages<S extends z.ZodType>(
   rest: Rest,
   first: string,
