@@ -95,7 +95,7 @@ export async function openStorage(
     const pinger = open(1, { statementTimeoutMs: patienceMs });
     const ping = () => withTimeout(pinger.query('select 1'), patienceMs);
     const wait = createPatience({ patienceMs, ping });
-    return shareOut(open(connections), { connections, wait, turnMs: statementTimeoutMs });
+    return shareOut(open(connections), { connections, wait, placeTimeoutMs: statementTimeoutMs });
   };
   const watchTables = (sql: Sql, onMoved: (lines: string[]) => void) => {
     watch = watchSchema({ sql, schema: storage.schema, version, onMoved });

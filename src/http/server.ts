@@ -71,14 +71,14 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const sockets = watchIdleSockets();
   const findAddress = trustProxies(trustedProxies);
   const vital = new Set(options.routes.filter(({ isVital }) => isVital).map(({ path }) => path));
-  const turns = createRequestScheduler({
+  const scheduler = createRequestScheduler({
     isVital: (path) => vital.has(path),
     addressOf: ({ socket, headers }) =>
       network(findAddress(socket.remoteAddress ?? '', String(headers['x-forwarded-for'] ?? ''))),
   });
   const requests = new OneByOne({
     handle,
-    start: turns.start,
+    start: scheduler.start,
     refuse: (response) => refuseAtOnce(response, clock()),
     onIdle: sockets.idle,
     aheadBytes: options.aheadBytes,
@@ -146,7 +146,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const listening = await listen(server, options.host, options.port);
   return {
     port: listening.port,
-    countWaiting: () => requests.waiting + turns.countWaiting(),
+    countWaiting: () => requests.waiting + scheduler.countWaiting(),
     close: async (drainMs = 8_000) => {
       stop.abort();
       const closed = close(server, listening, drainMs);

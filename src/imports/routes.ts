@@ -33,7 +33,7 @@ const examples = {
 export function importRoutes(deps: ImportRoutesDeps): Route[] {
   const { limitOf } = deps;
   const open = createSlots(({ accountId, ofAccount }) => ofAccount < limitOf(accountId));
-  const turns = createSlots(({ ofAll }) => ofAll < parallel);
+  const slots = createSlots(({ ofAll }) => ofAll < parallel);
   return [
     defineRoute({
       name: 'importMeasurements',
@@ -62,7 +62,7 @@ export function importRoutes(deps: ImportRoutesDeps): Route[] {
         const close = await open.take(accountId, { withinMs: waitMs, signal, refuse });
         const recheck = () => deps.authenticate(request.credential);
         const owner = { accountId, within: labelsOf(account) };
-        const run = new ImportRun(owner, signal, { ...deps, turns, recheck });
+        const run = new ImportRun(owner, signal, { ...deps, slots, recheck });
         try {
           await run.run(request.openBody());
         } catch (error) {

@@ -223,8 +223,8 @@ class AccountValues {
 
   /** Takes committed values, in the order of their commits. */
   hear(devices: LiveDevice[]): void {
-    const isRoom = this.#backlog.add(devices, this.#options.monotonicClock());
-    if (isRoom) this.#rest.wake();
+    const isTaken = this.#backlog.add(devices, this.#options.monotonicClock());
+    if (isTaken) this.#rest.wake();
     else this.drop('overloaded');
   }
 

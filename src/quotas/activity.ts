@@ -53,7 +53,7 @@ export async function startActivity(options: ActivityOptions): Promise<Activity>
     recorded.set(accountId, (recorded.get(accountId) ?? 0) + events);
   }
 
-  function turnDay(): void {
+  function startDay(): void {
     const now = today();
     if (now === day) return;
     day = now;
@@ -61,7 +61,7 @@ export async function startActivity(options: ActivityOptions): Promise<Activity>
   }
 
   async function write(): Promise<void> {
-    turnDay();
+    startDay();
     if (pending.size === 0) return;
     const [writing, of] = [pending, day];
     pending = new Map();
@@ -87,7 +87,7 @@ export async function startActivity(options: ActivityOptions): Promise<Activity>
   return {
     count: add,
     eventsLeft(accountId) {
-      turnDay();
+      startDay();
       const { eventsPerDay } = limitsOf(accountId);
       const counted = (recorded.get(accountId) ?? 0) + (pending.get(accountId)?.events ?? 0);
       return Math.max(0, eventsPerDay - counted);

@@ -102,7 +102,8 @@ test('a job whose account is disabled after it was found rests all the same', as
   await db.transaction(async (tx) => {
     // What the runner takes between finding the job and looking what is next of it.
     await tx.query(
-      'insert into account_usage (account_id) select account_id from job where uuid = $1',
+      `select from account_usage
+        where account_id = (select account_id from job where uuid = $1) for update`,
       [resting.jobId],
     );
     runner = startJobRunner({ db, doPiece, monotonicClock, onError, pollMs: 20 });
