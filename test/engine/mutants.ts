@@ -39,7 +39,7 @@ function mutate(source: string, changes: readonly (readonly [string, string])[])
   }, source);
 }
 
-type Vectors = typeof import('../../src/cli/engine/vectors.ts');
+type Vectors = { answerCase: typeof answerCase };
 type Case = (typeof all)[number];
 
 const all = readCases().flatMap(({ cases }) => cases);

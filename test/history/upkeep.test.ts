@@ -20,7 +20,11 @@ async function findFailedJobs(db: Database): Promise<FailedJob[]> {
   const said = Promise.withResolvers<FailedJob[]>();
   const { resolve: onFailedJobs, reject: onError } = said;
   const stop = startUpkeep({ ...silent, db, believedTs: () => null, onFailedJobs, onError });
-  return said.promise.finally(stop);
+  try {
+    return await said.promise;
+  } finally {
+    await stop();
+  }
 }
 
 describe.skipIf(findTimescaleBinDir() === null)('jobs of TimescaleDB', () => {
