@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { coalesce } from '../../src/lib/coalesce.ts';
 
-/** A store whose queries are answered by hand, in any order. */
+/** A store whose queries the test answers, in any order. */
 function heldStore() {
   const queries: { keys: number[]; answer: () => void; fail: () => void }[] = [];
   const load = (keys: number[]) =>
@@ -16,7 +16,7 @@ function heldStore() {
   return { queries, load };
 }
 
-test('what is asked in one turn shares a query; what is asked later waits for the next', async () => {
+test('keys requested at the same time share a query; later ones wait for the next', async () => {
   const { queries, load } = heldStore();
   const { find } = coalesce({ load });
   const first = Promise.all([find(1), find(2), find(1), find(-3)]);
@@ -31,7 +31,7 @@ test('what is asked in one turn shares a query; what is asked later waits for th
   expect(await second).toEqual(['value 1', 'value 4']);
 });
 
-test('a query that fails fails those who shared it, and nobody else', async () => {
+test('a query that fails fails its own keys, and no others', async () => {
   const { queries, load } = heldStore();
   const { find } = coalesce({ load });
   const failed = find(1).catch((error: unknown) => error);

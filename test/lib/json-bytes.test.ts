@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { countJsonBytes } from '../../src/lib/json.ts';
 
-/** What parsing fills in is left out. */
+/** Omits what parsing fills in. */
 function withoutDefault(_key: string, value: unknown): unknown {
   const isEmpty = typeof value === 'object' && value !== null && Object.keys(value).length === 0;
   return value === false || isEmpty ? undefined : value;

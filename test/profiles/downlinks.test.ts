@@ -44,7 +44,7 @@ const answers = async ({ deviceId }: Device) => {
 };
 
 describe('on subscribe', () => {
-  test('configuration and state are sent, and a profile where one waits', async () => {
+  test('configuration and state are sent, and a profile if one waits', async () => {
     const device = await app.device(token);
     const ts = expect.any(Number);
     const plain = [
@@ -61,7 +61,7 @@ describe('on subscribe', () => {
     expect(await downlinks.subscribed(device, ['display', 'errors'])).toEqual([]);
   });
 
-  test('to profile, the device answers for itself from now on, and ingest reads it anew', async () => {
+  test('to profile, the device has its own engine from now on, and ingest reads it again', async () => {
     const device = await app.device(token);
     await downlinks.subscribed(device, ['configuration', 'state']);
     expect(await answers(device)).toEqual({ answers_profiles: false, version: 1 });
@@ -123,7 +123,7 @@ describe('after a notice', () => {
     ]);
   });
 
-  test('a device that asks is handed its profile wherever it is connected', async () => {
+  test('a device that asks gets its profile wherever it is connected', async () => {
     const device = await app.device(token);
     app.told.length = 0;
     await downlinks.handOver(device);
@@ -133,7 +133,7 @@ describe('after a notice', () => {
 });
 
 describe('handing over a profile', () => {
-  test('pending → sent with the acknowledgement; what is not answered is sent again', async () => {
+  test('becomes sent with the acknowledgement; what is not answered is sent again', async () => {
     const device = await app.device(token);
     const pId = await app.install(token, [device.uuid]);
     expect(await states(pId)).toEqual(['pending']);
@@ -146,7 +146,7 @@ describe('handing over a profile', () => {
     expect(configured.body).toMatchObject({ pendingProfile: { pId } });
   });
 
-  test('an acknowledgement that comes late takes nothing back', async () => {
+  test('a late acknowledgement undoes nothing', async () => {
     const device = await app.device(token);
     const pId = await app.install(token, [device.uuid]);
     const [message] = await downlinks.subscribed(device, ['profile']);

@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test('an installed profile has its device fall due when that may be silent no longer, and no later than it was', async () => {
+test('installing a profile makes its device due when it may be silent no longer, and never later than before', async () => {
   const token = await app.account();
   const [silent, other] = [await app.device(token), await app.device(token)];
   const dueIn = async (deviceId: number) => {

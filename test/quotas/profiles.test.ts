@@ -72,13 +72,13 @@ describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
     const [bytes, ...more] = await contents(token);
     expect(more).toEqual([]);
     expect(await usage(token)).toEqual({ profiles: 1, profile_bytes: bytes });
-    // Another account has its own.
+    // Another account has its own copy.
     const stranger = await one.account();
     await one.install(stranger, [(await one.device(stranger)).uuid], [purpose(1)]);
     expect(await contents(stranger)).toHaveLength(1);
   });
 
-  it('take bytes together', async () => {
+  it('count their bytes together', async () => {
     const token = await one.account();
     const { uuid } = await one.device(token);
     const states = [{ stId: 1, name: 'x'.repeat(150), events: [] }];
@@ -88,11 +88,11 @@ describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
     expect(body).toMatchObject({ quota: 'profileBytesTotal', limit: 4_000, used: 0 });
   });
 
-  it('that no device has any more are removed, and how far they came stays', async () => {
+  it('that no device has any more are removed, and their progress stays', async () => {
     const token = await one.account();
     const { uuid } = await one.device(token);
     const pIds: string[] = [];
-    // Each supersedes the one before, which waited: there is always room for the next.
+    // Each supersedes the one before, which waited, so the next always fits.
     for (let n = 0; n < 25; n += 1) pIds.push(await one.install(token, [uuid], [purpose(n)]));
     expect((await contents(token)).length).toBeLessThanOrEqual(10);
     await removeUnusedProfiles(one.db, new AbortController().signal);
@@ -110,7 +110,7 @@ describe.each(shareOf(databaseKinds))('installed profiles, on %s', (kind) => {
     expect(body).toMatchObject({ pendingProfile: { pId: pIds.at(-1) } });
   });
 
-  it('are not removed under an install that says the same again', async () => {
+  it('are not removed under an install of the same content', async () => {
     const token = await one.account();
     const { uuid } = await one.device(token);
     const signal = new AbortController().signal;

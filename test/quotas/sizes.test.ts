@@ -61,7 +61,7 @@ describe('a device', () => {
     expect(described).toMatchObject(small);
   });
 
-  it('has names of characters, not of bytes', async () => {
+  it('has names measured in characters, not in bytes', async () => {
     const body = { device: { name: '🌡️🌡🌡🌡' }, module: [] };
     expect((await app.call('POST', '/v2/devices', { token, body })).status).toBe(200);
   });
@@ -157,7 +157,7 @@ describe('a profile', () => {
   });
 });
 
-it('an account without quotas of its own takes what is usual', async () => {
+it('an account without quotas of its own has the defaults', async () => {
   const usual = await startApp();
   const owner = await usual.account();
   const { uuid } = await usual.device(owner, configuration);
