@@ -1,4 +1,4 @@
-// JavaScript, because it runs before there is a Node that reads TypeScript.
+// JavaScript, because it runs before there is a Node that can run TypeScript.
 import { readFileSync } from 'node:fs';
 
 /**
