@@ -13,7 +13,7 @@ const pathsOf = (value: unknown) =>
   [...checkInParts(Thing, value)].flatMap(({ problems }) => problems.map(({ path }) => path));
 
 describe('a value checked in parts', () => {
-  test('finds the faults of its members, with their places, in parts that stay small', () => {
+  test('has the problems of its members, with their paths, in parts that stay small', () => {
     const rows = Array.from({ length: 2_000 }, (_, n) => ({ n: n % 500 === 7 ? 'x' : n }));
     const parts = [...checkInParts(Thing, { name: 1, rows })];
     expect(parts.flatMap(({ problems }) => problems.map(({ path }) => path))).toEqual([
@@ -32,7 +32,7 @@ describe('a value checked in parts', () => {
     ]);
   });
 
-  test('finds only what the schema finds, and needs no more than the schema has', () => {
+  test('has no problems that the schema does not find, and checks no more than the schema does', () => {
     const many = Array(3_000).fill(0);
     for (const value of [
       many,

@@ -5,7 +5,7 @@ import { monotonicClock, systemClock } from '../../src/lib/clock.ts';
 const dateOf = (nowTs: WallMs) => nowTs;
 const spentSince = (monotonicMs: MonotonicMs) => monotonicMs;
 
-test('the type checker refuses one clock, and its readings, in place of the other', () => {
+test('the type checker refuses a clock, and its readings, where the other one is expected', () => {
   expect(dateOf(systemClock())).toBeGreaterThan(0);
   expect(spentSince(monotonicClock())).toBeGreaterThan(0);
   // @ts-expect-error -- a monotonic reading is no date
@@ -19,7 +19,7 @@ test('the type checker refuses one clock, and its readings, in place of the othe
   expect(wall).not.toBe(monotonic);
 });
 
-test('a sum, a row or a literal is accepted as either without a cast', () => {
+test('a sum, a row or a literal passes for either without a cast', () => {
   expect(dateOf(systemClock() + 1_000)).toBeGreaterThan(dateOf(1_000));
   expect(spentSince(monotonicClock() + 1_000)).toBeGreaterThan(spentSince(0));
 });

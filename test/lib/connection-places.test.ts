@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { ConnectionPlaces, type ConnectionPlacesOptions } from '../../src/lib/connection-places.ts';
 import { networks } from '../../src/lib/address.ts';
 
-/** Places, and their holders by name. */
+/** Connection places, with the name of each connection. */
 function startPlaces(options: Partial<ConnectionPlacesOptions> = {}) {
   const told: string[] = [];
   const open = new Map<string, { isBusy: boolean; isWaitedFor: boolean }>();
@@ -28,8 +28,8 @@ function startPlaces(options: Partial<ConnectionPlacesOptions> = {}) {
   return { places, told, enter, namesOf };
 }
 
-describe('if all places are taken', () => {
-  test('the oldest idle connection of the address with the most makes way', () => {
+describe('when all places are taken', () => {
+  test('the oldest idle connection of the address that has most is closed', () => {
     const { enter, namesOf, told, places } = startPlaces({ most: 4 });
     for (const address of ['10.0.0.1', '10.0.0.2', '10.0.0.2', '10.0.0.3']) enter(address);
     expect(enter('10.0.0.4')).not.toBeNull();
@@ -38,7 +38,7 @@ describe('if all places are taken', () => {
     expect(places.countOf('http')).toBe(4);
   });
 
-  test('a connection with work in progress stays, and nobody else finds a place', () => {
+  test('a connection with something under way stays, and then a new one finds no place', () => {
     const { enter, namesOf, told } = startPlaces({ most: 3 });
     for (let n = 0; n < 3; n += 1) enter('10.0.0.1', 'http', { isBusy: true });
     expect(enter('10.0.0.2')).toBeNull();
@@ -46,7 +46,7 @@ describe('if all places are taken', () => {
     expect(told).toEqual(['http refused 1']);
   });
 
-  test('one that waits for its client makes way if no other is idle', () => {
+  test('a connection that waits for its client is closed if no other is idle', () => {
     const { enter, namesOf } = startPlaces({ most: 3 });
     enter('10.0.0.1', 'http', { isBusy: true, isWaitedFor: true });
     enter('10.0.0.1', 'http', { isBusy: true });
@@ -58,7 +58,7 @@ describe('if all places are taken', () => {
     expect(namesOf()).toEqual(['10.0.0.1 2', '10.0.0.3 5', '10.0.0.4 6']);
   });
 
-  test('one that waits for its client, at an address with many, makes way before an idle one at an address with few', () => {
+  test('a connection that waits for its client at an address with many is closed before an idle one at an address with few', () => {
     const { enter, namesOf } = startPlaces({ most: 6 });
     for (let n = 0; n < 5; n += 1) enter('10.0.0.1', 'http', { isBusy: true, isWaitedFor: true });
     enter('10.0.0.2');
@@ -67,7 +67,7 @@ describe('if all places are taken', () => {
     expect(namesOf()).toContain('10.0.0.2 6');
   });
 
-  test('unauthenticated clients make way before those that are logged in, however many of these an address has', () => {
+  test('strangers are closed before clients that have logged in, however many of those an address has', () => {
     const { enter, namesOf } = startPlaces({ most: 5 });
     for (let n = 0; n < 3; n += 1) enter('10.0.0.1')?.know();
     enter('10.0.0.1');
@@ -81,7 +81,7 @@ describe('if all places are taken', () => {
     expect(namesOf()).not.toContain('10.0.0.1 1');
   });
 
-  test('a reserved one stays, however idle, and does not count for its address', () => {
+  test('a kept connection stays, however idle, and does not count for its address', () => {
     const { enter, namesOf, places } = startPlaces({ most: 4 });
     for (let n = 0; n < 3; n += 1) enter('10.0.0.1', 'mqtt')?.keep();
     enter('10.0.0.2', 'mqtt');
@@ -95,7 +95,7 @@ describe('if all places are taken', () => {
     expect(places.countOf('mqtt')).toBe(4);
   });
 
-  test('a place that is released goes to the next one at once', () => {
+  test('a place that is freed is available at once', () => {
     const { enter } = startPlaces({ most: 2 });
     const first = enter('10.0.0.1', 'http', { isBusy: true });
     enter('10.0.0.1', 'http', { isBusy: true });
@@ -106,7 +106,7 @@ describe('if all places are taken', () => {
   });
 });
 
-test('each listener leaves the other its reserved places', () => {
+test('each listener leaves the reserved places to the other', () => {
   const { enter, places } = startPlaces({ most: 8, kept: 2 });
   for (let n = 0; n < 20; n += 1) enter('10.0.0.1', 'http', { isBusy: true });
   expect(places.countOf('http')).toBe(6);
@@ -114,7 +114,7 @@ test('each listener leaves the other its reserved places', () => {
   expect(places.countOf('mqtt')).toBe(2);
 });
 
-describe('an IPv6 client', () => {
+describe('a client of IPv6', () => {
   test.each([
     ['2001:db8:1:203:a::1', ['2001:db8:1::/48', '2001:db8:1:200::/56', '2001:db8:1:203::/64']],
     ['2001:db8::1', ['2001:db8:0::/48', '2001:db8:0:000::/56', '2001:db8:0:0::/64']],
@@ -127,7 +127,7 @@ describe('an IPv6 client', () => {
     ['/48', (n: number) => `2001:db8:1:${n.toString(16)}00::1`],
     ['/56', (n: number) => `2001:db8:1:5${n.toString(16).padStart(2, '0')}::1`],
     ['/64', (n: number) => `2001:db8:1:5::${n.toString(16)}`],
-  ])('that uses every part of its %s counts as one client', (_size, addressOf) => {
+  ])('that comes from every part of its %s is one client', (_size, addressOf) => {
     const { enter, namesOf } = startPlaces({ most: 100 });
     for (let n = 0; n < 20; n += 1) enter('192.0.2.1');
     for (let n = 0; n < 10; n += 1) enter('2001:db8:2::1');

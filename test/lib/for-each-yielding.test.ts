@@ -2,7 +2,7 @@ import { setImmediate as yieldToEventLoop } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { forEachYielding } from '../../src/lib/event-loop.ts';
 
-test('visits everything that was there, in order, and lets other work run', async () => {
+test('visits everything that was there, in order, and yields to others', async () => {
   const things = new Set(Array.from({ length: 1_000 }, (_, n) => n));
   const visited: number[] = [];
   const seenByOthers: number[] = [];
@@ -15,7 +15,7 @@ test('visits everything that was there, in order, and lets other work run', asyn
   await forEachYielding(things, (thing) => {
     visited.push(thing);
     things.delete(thing);
-    // What is added meanwhile is not visited, or it would never end.
+    // What is added meanwhile is not visited. Otherwise it would never end.
     things.add(thing + 1_000);
   });
   await others;
@@ -24,14 +24,14 @@ test('visits everything that was there, in order, and lets other work run', asyn
   expect(longest).toBeLessThanOrEqual(200);
 });
 
-test('visits a few at once', () => {
+test('a few are visited at once', () => {
   const visited: string[] = [];
   const done = forEachYielding(['a', 'b'], (thing) => visited.push(thing));
   expect(visited).toEqual(['a', 'b']);
   return done;
 });
 
-test('ends with an error', async () => {
+test('an error ends it', async () => {
   const failing = forEachYielding([1, 2], () => {
     throw new Error('no');
   });

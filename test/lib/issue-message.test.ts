@@ -11,7 +11,7 @@ test.each([
   [z.number().min(1), 0, 'expected number to be >=1'],
   [z.string().max(2), 'abc', 'expected string to have <=2 characters'],
   [z.string().regex(/^0x/, 'expected 0x'), '1', 'expected 0x'],
-])('for a schema and a value: %#', (schema, value, said) => {
+])('of a schema and a value: %#', (schema, value, said) => {
   const [issue] = schema.safeParse(value).error?.issues ?? [];
   expect(describeIssue(issue?.message ?? '')).toBe(said);
 });

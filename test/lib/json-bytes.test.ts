@@ -8,7 +8,7 @@ function withoutDefault(_key: string, value: unknown): unknown {
   return value === false || isEmpty ? undefined : value;
 }
 
-test('are those that JSON.stringify writes, without what parsing filled in', () => {
+test('are those that JSON.stringify writes, without what parsing fills in', () => {
   const text = fc.string({ unit: 'binary' });
   fc.assert(
     fc.property(fc.dictionary(text, fc.jsonValue({ stringUnit: 'binary' })), (value) => {

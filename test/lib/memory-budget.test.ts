@@ -3,11 +3,11 @@ import { MemoryBudget, type Reservation } from '../../src/lib/memory-budget.ts';
 
 const bounds = { maxBytes: 100, share: 1 / 2, maxWaiting: 6, maxWaitingOfKey: 4 };
 
-/** Which of these have been granted. */
+/** Which of these have their memory. */
 const areIn = (...places: (Reservation | null | undefined)[]) =>
   places.map((place) => place?.isIn ?? null);
 
-test('grants reservations up to the bound, and makes the next one wait until one is released', async () => {
+test('reservations get memory up to the limit, and the next one waits until one leaves', async () => {
   const budget = new MemoryBudget(bounds);
   const places = ['a', 'b', 'c'].map((key) => budget.enter(key, 40)) as [
     Reservation,
@@ -24,7 +24,7 @@ test('grants reservations up to the bound, and makes the next one wait until one
   expect([budget.bytes, budget.waiting]).toEqual([0, 0]);
 });
 
-test('a key has its share, and beyond it waits for its own reservations', () => {
+test('a key has a share, and beyond it waits for its own reservations', () => {
   const budget = new MemoryBudget(bounds);
   const [first, second] = [budget.enter('a', 40), budget.enter('a', 20)];
   const other = budget.enter('b', 20);
@@ -33,7 +33,7 @@ test('a key has its share, and beyond it waits for its own reservations', () => 
   expect(areIn(second)).toEqual([true]);
 });
 
-test('keys take turns, and smaller reservations do not overtake', () => {
+test('keys take turns, and smaller reservations do not overtake one', () => {
   const budget = new MemoryBudget(bounds);
   const full = [budget.enter('x', 50), budget.enter('y', 50)];
   const a = [budget.enter('a', 50), budget.enter('a', 50)];
@@ -48,7 +48,7 @@ test('keys take turns, and smaller reservations do not overtake', () => {
   expect(areIn(a[1], small)).toEqual([false, true]);
 });
 
-test('a reservation larger than a share, or than the whole budget, is granted alone', () => {
+test('a reservation larger than a share, or than the whole budget, is admitted alone', () => {
   const budget = new MemoryBudget(bounds);
   const large = budget.enter('a', 1_000);
   const next = budget.enter('b', 1);
@@ -61,7 +61,7 @@ test('a reservation larger than a share, or than the whole budget, is granted al
   expect(areIn(again)).toEqual([true]);
 });
 
-test('a reservation that shrinks frees memory for others, and one that grows takes it', () => {
+test('one that turns out smaller frees memory for others, one that turns out larger takes it', () => {
   const budget = new MemoryBudget(bounds);
   const first = budget.enter('a', 50);
   const waiting = budget.enter('a', 40);
@@ -78,7 +78,7 @@ test('a reservation that shrinks frees memory for others, and one that grows tak
   expect(budget.bytes).toBe(41);
 });
 
-test('the number that may wait is limited, in all and per key; one that gives up frees its place', () => {
+test('the number of waiting reservations is limited, in total and per key; one that leaves makes space', () => {
   const budget = new MemoryBudget(bounds);
   const full = budget.enter('x', 100);
   const own = Array.from({ length: 5 }, () => budget.enter('a', 10));
@@ -93,7 +93,7 @@ test('the number that may wait is limited, in all and per key; one that gives up
   expect(budget.waiting).toBe(0);
 });
 
-test('a reservation of zero still counts: releasing it does not forget those that came later', () => {
+test('an empty reservation counts too: the next one is not forgotten when it leaves', () => {
   const budget = new MemoryBudget(bounds);
   const first = budget.enter('a', 20);
   first?.resize(0);

@@ -15,7 +15,7 @@ test('1,000 devices with a profile of 512 KiB each', { timeout: longestMs }, asy
   await sendToMany({ devices: 1_000, profileBytes: 524_288, heapMiB: 512 });
 });
 
-// 5 GB to store and to read, which takes an hour.
+// 5 GB to store and to read: an hour.
 const isFull = process.env['TEST_LONG'] === 'full';
 test.runIf(isFull)('10,000 devices with 512 KiB each', { timeout: 4 * longestMs }, async () => {
   await sendToMany({ devices: 10_000, profileBytes: 524_288, heapMiB: 512 });

@@ -7,7 +7,7 @@ import { memoryOf } from '../support/processes.ts';
 const mebibyte = 1_048_576;
 const password = 'a password that nobody guesses';
 
-/** The service as users start it, with a heap of that size. */
+/** The service as it is normally started, with a heap of this size. */
 export function startSmall(heapMiB: number): Promise<RunningService> {
   return startRunningService([`--max-old-space-size=${heapMiB}`, '--max-semi-space-size=8']);
 }
@@ -33,7 +33,7 @@ export async function register(service: RunningService, email: string): Promise<
 
 export type Device = { uuid: string; token: string };
 
-/** Devices as they may be stored from before there were quotas, with names of that many bytes. */
+/** Devices as they may have been stored before there were quotas, with names of this many bytes. */
 export async function insertDevices(
   { service, accountId }: World,
   count: number,
@@ -57,7 +57,10 @@ export async function insertDevices(
   return rows.map(({ uuid }) => ({ uuid, token: deriveToken(keys, uuid, 1) }));
 }
 
-/** Gives each device a profile of its own of about that many bytes, as they may be stored from before. */
+/**
+ * Gives each device a profile of its own of about this many bytes, as they may have been stored before there were
+ * quotas.
+ */
 export async function installOwnProfiles(
   { service, accountId }: World,
   bytes: number,
@@ -95,7 +98,7 @@ export async function installOwnProfiles(
   }
 }
 
-/** The service's peak memory so far, in MiB; null if the system does not report it. */
+/** The most memory that the service has used so far, in MiB; null if the system does not report it. */
 export function peakMiB({ process }: RunningService): number | null {
   if (globalThis.process.platform !== 'linux') return null;
   const bytes = memoryOf(process.child.pid ?? 0, 'VmHWM');

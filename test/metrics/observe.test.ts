@@ -2,7 +2,7 @@ import { Registry } from 'prom-client';
 import { expect, it } from 'vitest';
 import { observeConnector, observeHttpUplink } from '../../src/metrics/observe.ts';
 
-it('counts the messages of devices, however often it is asked', async () => {
+it('counts the messages of devices, however often it is read', async () => {
   const registry = new Registry();
   const { message, acknowledged } = observeConnector(registry);
   for (const kind of ['measurements', 'state', 'measurements']) message(kind);

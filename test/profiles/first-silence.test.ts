@@ -7,7 +7,7 @@ beforeAll(async () => {
 });
 afterAll(() => app.close());
 
-test('installing a profile makes its device due when it may be silent no longer, and never later than before', async () => {
+test('an installed profile makes its device due when its allowed silence ends, and never later than it already was', async () => {
   const token = await app.account();
   const [silent, other] = [await app.device(token), await app.device(token)];
   const dueIn = async (deviceId: number) => {

@@ -1,15 +1,15 @@
-/** JSON as it is written by hand. */
+/** JSON, as it is written by hand. */
 export type Json = string | number | boolean | null | Json[] | { [name: string]: Json };
 type Members = { [name: string]: Json };
 
-/** A purpose with one fault. `mayWork`: it may have another meaning by chance, and is then stored with that. */
+/** A purpose with one error. `mayWork`: it may happen to mean something else, and is then stored like that. */
 export type Mutant = { kind: string; what: string; purpose: Json; mayWork: boolean };
 
 type Place = { members: Members; name: string; around: Members[] };
 type Random = (below: number) => number;
 type Mutate = (places: Place[], random: Random, purpose: Members) => string | null;
 
-/** Creates `each` mutants of every kind from these purposes in turn; the same ones each time. */
+/** `each` mutants of every kind, from these purposes in rotation; always the same ones. */
 export function mutations(purposes: Json[], each: number): Mutant[] {
   const random = createRandom(25);
   return Object.entries(kinds).flatMap(([kind, mutate]) => {
@@ -17,7 +17,7 @@ export function mutations(purposes: Json[], each: number): Mutant[] {
     while (found.length < each) {
       const purpose = structuredClone(purposes[found.length % purposes.length]) as Members;
       const what = mutate([...placesOf(purpose)], random, purpose);
-      // A misplaced member, or one of another type, may happen to be valid there.
+      // A misplaced member, or one with another type, may be known there, and is then accepted.
       const mayWork = kind === 'misplaced' || kind === 'of a wrong type';
       if (what !== null) found.push({ kind, what, purpose, mayWork });
     }
@@ -25,7 +25,7 @@ export function mutations(purposes: Json[], each: number): Mutant[] {
   });
 }
 
-/** Every member, with the objects that enclose it, the nearest first. */
+/** Every member, with the objects around it, nearest first. */
 function* placesOf(value: Json, around: Members[] = []): Generator<Place> {
   if (Array.isArray(value)) for (const item of value) yield* placesOf(item, around);
   else if (typeof value === 'object' && value !== null)

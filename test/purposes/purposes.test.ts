@@ -78,7 +78,7 @@ describe('4.5 Register New Purpose and Get Purpose', () => {
     expect(read.body).toEqual(everything);
   });
 
-  test('2.5: measurement.log may be the string form of a boolean; unknown fields are dropped', async () => {
+  test('2.5: measurement.log may be the string form of a boolean; unknown fields are left out', async () => {
     const token = await app.account();
     const causes = [{ sId: '0x01', measurement: { log: 'true' }, thresholds: { isAny: true } }];
     const states = [{ stId: 1, events: [{ evId: 1, causes, colour: 'red' }] }];
@@ -167,7 +167,7 @@ describe('4.5 Delete Purpose', () => {
   });
 });
 
-describe("7 Errors: unknown, malformed and other accounts' purposes give 404", () => {
+describe('7 Errors: what is unknown, malformed or somebody else’s is 404', () => {
   test.each([
     ['GET', undefined],
     ['PUT', purpose(2)],

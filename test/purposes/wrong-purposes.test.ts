@@ -16,7 +16,7 @@ const examples = readdirSync(directory)
   .filter((file) => file.endsWith('.json'))
   .map((file) => JSON.parse(readFileSync(new URL(file, directory), 'utf8')) as Json);
 
-/** Codes of warnings that came later than the others, about unknown members, polygons and actions. */
+/** Codes of warnings about unknown members, polygons and actions: before them, none of this was reported. */
 const newCodes = new Set(['unknown-member', 'polygon-round-pole', 'incomplete-action']);
 const mutants = mutations(examples, 34);
 
@@ -27,7 +27,7 @@ async function fateOf(token: string, purpose: Json): Promise<[now: Fate, before:
   if (answer.status === 400) return ['refused', 'refused'];
   expect(answer.status).toBe(200);
   const codes = (answer.body['warnings'] as Warning[]).map(({ code }) => code);
-  // What a reader of the specification expects is that it was stored as written, with its defaults.
+  // Correct is what a reader of the specification would have stored, with its defaults.
   const uuid = String(answer.body['purposeUuid']);
   const stored = await app.call('GET', `/v2/purposes/${uuid}`, { token });
   const otherwise: Fate = isWithin(purpose, stored.body) ? 'works' : 'silent';
@@ -35,7 +35,7 @@ async function fateOf(token: string, purpose: Json): Promise<[now: Fate, before:
   return [fate(codes.length > 0), fate(codes.some((code) => !newCodes.has(code)))];
 }
 
-/** Whether everything that was sent is stored as it was sent; true and "true" are the same there. */
+/** Whether everything that was sent is stored as it was sent; true and "true" are the same here. */
 function isWithin(sent: Json, stored: unknown): boolean {
   if (typeof sent !== 'object' || sent === null) return String(sent) === String(stored);
   if (typeof stored !== 'object' || stored === null) return false;
@@ -44,7 +44,7 @@ function isWithin(sent: Json, stored: unknown): boolean {
   );
 }
 
-test('each of 200 wrong purposes is refused, warned of, or works as it is written', async () => {
+test('each of 200 wrong purposes is refused, causes a warning, or works as it is written', async () => {
   const token = await app.account();
   const counts = { now: new Map<string, number>(), before: new Map<string, number>() };
   const silent: string[] = [];
@@ -62,7 +62,7 @@ test('each of 200 wrong purposes is refused, warned of, or works as it is writte
   expect(counts.before.get('silent')).toBeGreaterThan(30);
 });
 
-test('the examples themselves cause no warning', async () => {
+test('the examples themselves cause no warnings', async () => {
   const token = await app.account();
   for (const example of examples) expect(await fateOf(token, example)).toEqual(['works', 'works']);
   expect(examples.every((example) => Purpose.safeParse(example).success)).toBe(true);

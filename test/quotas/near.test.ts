@@ -49,7 +49,7 @@ async function givenAccount(devices: number, measurements = 0): Promise<given.Ow
 
 type Told = { accountId: number; near: [string, number][] };
 
-/** A process that checks quotas; `look` resolves once it has. */
+/** A process that watches; `look` resolves after a look. */
 function watch(clock: () => number = Date.now) {
   const told: Told[] = [];
   let counts: NearCounts = new Map();
@@ -87,7 +87,7 @@ test.each([
   expect(levelOf(used, limit)).toBe(level);
 });
 
-describe('a quota that is nearly used up', () => {
+describe('a quota near its end', () => {
   test('is reported once, again when it is used up, and after a week', async () => {
     const owner = await givenAccount(8, 8_500);
     await givenAccount(7, 7_000);
@@ -110,7 +110,7 @@ describe('a quota that is nearly used up', () => {
     await look();
     expect(told.slice(1)).toEqual([{ accountId, near: [['devices', 10]] }]);
     expect(counts().get('devices')).toEqual({ near: 0, 'used-up': 1 });
-    // Fewer again, which was reported already.
+    // Fewer again: a higher level was reported already.
     await setDevices(owner, 9);
     await look();
     expect(told).toHaveLength(2);
@@ -142,7 +142,7 @@ describe('a quota that is nearly used up', () => {
     ]);
   });
 
-  test('is reported for connections by the connector with the most', async () => {
+  test('counts the connections of the connector that has most', async () => {
     const connect = async (owner: given.Owner, connector: number, count: number) => {
       for (let n = 0; n < count; n += 1)
         await db().query(
@@ -163,7 +163,7 @@ describe('a quota that is nearly used up', () => {
     expect(usage?.used.connections).toBe(3);
   });
 
-  test('is reported by one of several processes that check at once', async () => {
+  test('is reported by one of several processes that look at once', async () => {
     const owner = await givenAccount(9);
     const processes = [watch(), watch(), watch()];
     await Promise.all(processes.map(({ look }) => look()));
@@ -171,7 +171,7 @@ describe('a quota that is nearly used up', () => {
     expect(told).toEqual([{ accountId: owner.accountId, near: [['devices', 9]] }]);
   });
 
-  test('is compared with the account’s own quota', async () => {
+  test('is compared with the account’s own limit', async () => {
     const raised = await givenAccount(10);
     const lowered = await givenAccount(4);
     for (const [{ accountId }, value] of [
@@ -213,7 +213,7 @@ describe.each(databaseKinds)('usage, on %s', (kind) => {
       levelOf(used, limit),
     ]);
 
-  test('is compared with the limit of each account; daily counts are of today', async () => {
+  test("is compared with each account's limit, and a daily quota is today's", async () => {
     expect(await list()).toEqual([]);
     await account(1);
     const full = await account(2);
@@ -239,7 +239,7 @@ describe.each(databaseKinds)('usage, on %s', (kind) => {
   });
 });
 
-test('is reported to the operator when it increases', () => {
+test('is reported to the operator when it grows', () => {
   const counts = (devices: number, keys: number): NearCounts =>
     new Map([
       ['devices', { near: 5, 'used-up': devices }],

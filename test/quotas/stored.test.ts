@@ -26,7 +26,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     await one?.close();
   });
 
-  /** The same request at two processes alternately, all at once. */
+  /** Sends the same request to two processes alternately, all at once. */
   async function storm(token: string, path: string, body: unknown, count = 300) {
     const apps = Array.from({ length: count }, (_, i) => (i % 2 === 0 ? one : other));
     const answers = await Promise.all(
@@ -45,7 +45,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     return rows[0]?.count;
   };
 
-  it('is exactly its quota of devices, from 300 registrations at two processes', async () => {
+  it('is exactly its quota of devices, after 300 registrations at two processes', async () => {
     const token = await one.account();
     const { stored, refused } = await storm(token, '/v2/devices', configuration);
     expect([stored.length, refused.length]).toEqual([10, 290]);
@@ -63,7 +63,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     });
   });
 
-  it("frees a place when a device is removed, up to a day's registrations", async () => {
+  it('has room again when a device is removed, up to the registrations of a day', async () => {
     const token = await one.account();
     for (let round = 0; round < 25; round += 1) {
       const { uuid } = await one.device(token);
@@ -100,7 +100,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     });
   });
 
-  it('counts a purpose that grows, shrinks and is deleted', async () => {
+  it('counts a purpose that grows, shrinks and is removed', async () => {
     const token = await one.account();
     const small = purpose(1);
     const states = Array.from({ length: 40 }, (_, stId) => ({ stId, name: 'x'.repeat(20) }));
@@ -116,7 +116,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     expect(refused.body).toMatchObject({ status: 403, quota: 'purposeBytes', used: before });
     expect((await one.call('GET', `/v2/purposes/${b}`, { token })).body).toMatchObject(small);
 
-    // What exceeds a quota stays, and may be replaced by something no longer.
+    // What is stored over a quota stays, and may be replaced by something no longer.
     await saveOverride(one.db, Number(token), 'purposeBytes', 100);
     expect((await put(a, { ...large, name: 'p' })).status).toBe(200);
     expect((await put(a, small)).status).toBe(200);
@@ -128,7 +128,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     expect((await post(small)).body).toMatchObject({ quota: 'purposeBytes', limit: 100, used: 0 });
   });
 
-  it('is counted for each account separately, with its own quotas', async () => {
+  it('is counted for each account separately, with its own limits', async () => {
     const [raised, lowered] = [await one.account(), await one.account()];
     await saveOverride(one.db, Number(raised), 'devices', 12);
     await saveOverride(one.db, Number(lowered), 'devices', 3);
@@ -138,7 +138,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     expect([more?.stored.length, fewer?.stored.length]).toEqual([12, 3]);
   });
 
-  it('shows which devices are connected and what was sent to people today', async () => {
+  it("includes connected devices and today's messages to people", async () => {
     const token = await one.account();
     const [first, second] = [await one.device(token), await one.device(token)];
     await one.db.query(
@@ -193,7 +193,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     await limits.close();
   });
 
-  it('an account that is removed while it adds things is gone, with all of them', async () => {
+  it('an account removed while it adds things is gone, with all of them', async () => {
     for (let round = 0; round < 5; round += 1) {
       const token = await one.account();
       const accountId = Number(token);
@@ -223,7 +223,7 @@ describe.each(databaseKinds)('what an account has stored, on %s', (kind) => {
     }
   });
 
-  it('causes no deadlock, whatever happens at once', async () => {
+  it('never deadlocks, whatever happens at once', async () => {
     const token = await one.account();
     const devices = await Promise.all([1, 2, 3, 4].map(() => one.device(token)));
     const uuids = devices.map(({ uuid }) => uuid);

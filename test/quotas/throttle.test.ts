@@ -21,14 +21,14 @@ describe('eventsPerSecond', () => {
   const limitsOf = (accountId: number) => ({ ...defaults.quotas, eventsPerSecond: accountId });
   const rate = () => createEventRate(limitsOf, () => monotonicMs);
 
-  it('allows a burst of ten seconds, then makes the account wait for the excess', () => {
+  it('allows a burst of ten seconds, then makes the account wait for its debt', () => {
     const own = rate();
     expect(own.waitMs(100)).toBe(0);
     own.take(100, 999);
     expect(own.waitMs(100)).toBe(0);
     own.take(100, 1);
     expect(own.waitMs(100)).toBe(10);
-    // What was in progress meanwhile counts too.
+    // What was under way meanwhile counts.
     own.take(100, 500);
     expect(own.waitMs(100)).toBe(5_010);
     monotonicMs += 5_000;
@@ -40,7 +40,7 @@ describe('eventsPerSecond', () => {
     expect(own.waitMs(100)).toBe(10);
   });
 
-  it('is separate for each account, and forgets those without excess', () => {
+  it('applies to each account separately, and forgets those without a debt', () => {
     const own = rate();
     own.take(100, 2_000);
     expect([own.waitMs(100), own.waitMs(200)]).toEqual([10_010, 0]);
@@ -81,7 +81,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
       new Map([[accountId, { measurements, events, leftOut: 0 }]]),
     );
 
-  it('is full through measurements, events, purposes and profiles, of all processes and days', async () => {
+  it('is used up by measurements, events, purposes and profiles, of all processes and days', async () => {
     const [none, old, many, events, stored] = await Promise.all([1, 2, 3, 4, 5].map(account));
     await count(old ?? 0, 6, 1_000);
     await count(many ?? 0, 4, 600);
@@ -98,7 +98,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
     await own.close();
   });
 
-  it('has space again if the quota is raised, or once less is kept', async () => {
+  it('has room again when the quota is raised, or once less is stored', async () => {
     const id = await account();
     await count(id, 0, 1_000);
     const own = await watch();
@@ -118,7 +118,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
     await own.close();
   });
 
-  it('is reported to each device once a day', async () => {
+  it('reports to each device once a day', async () => {
     const id = await account();
     await count(id, 0, 1_000);
     const storage = await watch();
@@ -136,7 +136,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
       holds.waits({ deviceId, accountId, uuid: '' }, 'topic');
     expect([holds.waitMs(id), holds.waitMs(other)]).toEqual([1_000, 0]);
     for (const deviceId of [1, 2, 1]) wait(id, deviceId);
-    // It waits only because of its events.
+    // It waits for its events only.
     wait(other, 3);
     expect(told).toEqual(['1 topic', '2 topic']);
     nowTs += dayMs;
@@ -148,7 +148,7 @@ describe.each(databaseKinds)('storedBytes, on %s', (kind) => {
     await storage.close();
   });
 
-  it('counts what activity counts', async () => {
+  it('counts the same as activity', async () => {
     const id = await account();
     const activity = await startActivity({
       db: database.db,

@@ -118,7 +118,7 @@ describe.each(canOpenRedis ? ['database', 'redis'] : ['database'])('the %s store
     const other = await create();
     await rotate(other, 'first', 'second');
     await rotate(other, 'second', 'third');
-    // Its successor has been used, so this is a second holder.
+    // Its successor has been used, so somebody else has the token.
     expect(await rotate(other, 'first', 'late')).toEqual({ outcome: 'reused' });
   });
 
