@@ -78,7 +78,7 @@ test('one that turns out smaller frees memory for others, one that turns out lar
   expect(budget.bytes).toBe(41);
 });
 
-test('the number of waiting reservations is limited, in total and per key; one that leaves makes space', () => {
+test('the number of waiting reservations is limited, in total and per key; one that leaves makes room', () => {
   const budget = new MemoryBudget(bounds);
   const full = budget.enter('x', 100);
   const own = Array.from({ length: 5 }, () => budget.enter('a', 10));
