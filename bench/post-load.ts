@@ -5,14 +5,14 @@ import type { Metrics } from './rounds.ts';
 
 export type PostLoad = {
   port: number;
-  /** One connection each, which is kept: its path and its Authorization. */
+  /** One kept connection each: its path and its Authorization. */
   senders: { path: string; authorization: string }[];
   seconds: number;
   warmupSeconds: number;
   watched: Watched;
 };
 
-/** A device each, which shows its uuid and token with each request. */
+/** A device per connection, which sends its uuid and token with each request. */
 export function sendersOf(devices: { uuid: string; token: string }[]): PostLoad['senders'] {
   return devices.map(({ uuid, token }) => ({
     path: `/devices/${uuid}/up/measurements`,
@@ -21,8 +21,8 @@ export function sendersOf(devices: { uuid: string; token: string }[]): PostLoad[
 }
 
 /**
- * Each connection has one request at a time under way: a value of one sense. Beside answers a second, answers
- * for a second of the server's processor time. Throws where an answer is not 200.
+ * Each connection has one request at a time under way, with a value of one sense. Reports answers per second, and
+ * answers per second of the server's processor time. Throws if an answer is not 200.
  */
 export async function postOnce(load: PostLoad): Promise<Metrics> {
   const { port, senders, seconds, warmupSeconds, watched } = load;

@@ -4,7 +4,7 @@ import type { RegisteredDevice } from '../api.ts';
 import { createFleet } from '../client/fleet.ts';
 import type { Backlog } from './backlog.ts';
 
-/** `inFlight`: messages under way, over HTTP on a connection each. */
+/** `inFlight`: messages under way; over HTTP, on a connection each. */
 export type Sending = {
   device: RegisteredDevice;
   port: number;
@@ -12,7 +12,7 @@ export type Sending = {
   backlog: Backlog;
 };
 
-/** Sends all of it over MQTT, QoS 1; gives what ends that. */
+/** Sends the whole backlog over MQTT with QoS 1. Returns a function that stops it. */
 export function publish({ device, port, inFlight, backlog }: Sending): () => Promise<void> {
   const { uuid, token } = device;
   const fleet = createFleet({
@@ -30,7 +30,7 @@ export function publish({ device, port, inFlight, backlog }: Sending): () => Pro
   return () => fleet.close();
 }
 
-/** The same over HTTP: what is refused for now (429, 503) is sent again after `Retry-After`. */
+/** The same over HTTP. Messages refused for now (429, 503) are sent again after `Retry-After`. */
 export function post({ device, port, inFlight, backlog }: Sending): () => Promise<void> {
   const agent = new Agent({ keepAlive: true, maxSockets: inFlight });
   let isOver = false;

@@ -213,9 +213,7 @@ const maxWrong = 30;
 const windowSeconds = 60;
 const maxKnown = 10_000;
 
-/**
- * Slows down guessing. A network that sent the right secret is always heard: nobody behind its proxy can shut it out.
- */
+/** Slows down guessing. A network that sent the right secret is always heard: no neighbour can shut it out. */
 function createGuesses(name: string, { secret, makeLimiter, networkOf }: GuessDeps) {
   const wrong = makeLimiter(name, maxWrong, windowSeconds);
   const known = new LRUCache<string, true>({ max: maxKnown });
@@ -287,9 +285,7 @@ export function createBridgeCheck(deps: BridgeCheckDeps): CheckBridge {
   };
 }
 
-/**
- * Whether the request has the secret: as a bearer token, or (for brokers that send only a URL) as a password, RFC 7617.
- */
+/** Whether the request has the secret: as a bearer token, or (brokers that send only a URL) as RFC 7617's password. */
 function shows(request: RequestInfo, secret: string): boolean {
   const [scheme = '', shown = ''] = request.header('authorization').split(/ +/, 2);
   if (/^bearer$/i.test(scheme)) return isSameSecret(shown, secret);

@@ -76,7 +76,7 @@ export class OneByOne {
   }
 
   /**
-   * Whether the connection may be closed to make place for another client: nothing is under way on it. If `isUrgent`,
+   * Whether the connection may be closed to make room for another client: nothing is under way on it. If `isUrgent`,
    * also one whose client has not sent all of its request, sends more before it is answered, or does not take its
    * answer.
    */

@@ -320,12 +320,12 @@ function watchIdleSockets(): IdleSockets & { watch(server: Server): void } {
 type ConnectionLimits = {
   /** Open connections of all clients, if there are no `places`. */
   connections: number;
-  /** Of one address (IPv6: a /64). Trusted proxies have no such limit. */
+  /** Open connections per address (IPv6: a /64). Trusted proxies have no such limit. */
   connectionsPerAddress: number;
   trustedProxies: string[];
   /** Shared with the other listeners of this process. */
   places?: ConnectionPlaces | undefined;
-  /** Whether a connection may be closed to make place for another client (`OneByOne.mayGo`). */
+  /** Whether a connection may be closed to make room for another client (`OneByOne.mayGo`). */
   mayGo: (socket: Socket, isUrgent: boolean) => boolean;
 };
 

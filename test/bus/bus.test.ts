@@ -9,7 +9,7 @@ import { monotonicClock } from '../../src/lib/clock.ts';
 const revoked = (accountId: number) => ({ accountId });
 
 describe('the local bus', () => {
-  test('calls listeners at once and in order, and one that throws harms no other', () => {
+  test('calls listeners at once and in order; one that throws does not affect the others', () => {
     const errors: unknown[] = [];
     const bus = createLocalBus({ onListenerError: (error) => errors.push(error) });
     const heard: string[] = [];
@@ -56,7 +56,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     bus.subscribe('resync', () => heard.push('resync'));
     return heard;
   }
-  /** Publishes until it arrives: proof that the way is open. */
+  /** Publishes until a message arrives, which proves that the connection works. */
   async function expectToArrive(from: Bus, heard: unknown[], accountId: number) {
     await vi.waitFor(
       () => {
@@ -67,7 +67,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     );
   }
 
-  test('tells oneself at once and only once, and the others', async () => {
+  test('delivers to the publisher at once and only once, and to the others', async () => {
     const [a, b] = [await startBus(), await startBus()];
     const [atA, atB] = [listen(a), listen(b)];
     a.publish('revoked', revoked(1));
@@ -76,14 +76,14 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     const patience = { timeout: 60_000 };
     await vi.waitFor(() => expect(atA).toContainEqual(revoked(2)), patience);
     await vi.waitFor(() => expect(atB).toContainEqual(revoked(1)), patience);
-    // What A published before must have come back to it by now, and was not heard again.
-    // On a busy machine a heartbeat of 100 ms may be missed: `resync` between them is no message of theirs.
+    // What A published first has returned to it by now, and was not delivered again. A busy machine may miss a
+    // heartbeat of 100 ms, so a `resync` between the messages is ignored.
     const messages = (heard: unknown[]) => heard.filter((one) => one !== 'resync');
     expect(messages(atA)).toEqual([revoked(1), revoked(2)]);
     expect(messages(atB)).toEqual([revoked(2), revoked(1)]);
   });
 
-  test('carries every kind of message as it is', async () => {
+  test('carries every kind of message unchanged', async () => {
     const [a, b] = [await startBus(), await startBus()];
     const payload = { deep: [1, { x: null }] };
     const toDevices = downTopics.map((topic) => ({
@@ -100,7 +100,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     expect(heard).toEqual([...toDevices, device]);
   });
 
-  test('leaves alone what it does not understand', async () => {
+  test('ignores what it does not understand', async () => {
     const [a, b] = [await startBus(), await startBus()];
     const heard = listen(b);
     b.subscribe('down', (message) => heard.push(message));
@@ -119,7 +119,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     expect(errors.length).toBeGreaterThanOrEqual(5);
   });
 
-  test('comes back when Redis does, and says that something may have been missed', async () => {
+  test('recovers when Redis does, and reports that messages may have been missed', async () => {
     const [a, b] = [await startBus(), await startBus()];
     const [atA, atB] = [listen(a), listen(b)];
     await redis.restart();
@@ -129,7 +129,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     await expectToArrive(b, atA, 5);
   });
 
-  test('hears oneself while Redis is away, and starts without it', async () => {
+  test('delivers to its own process while Redis is away, and starts without it', async () => {
     const a = await startBus();
     const atA = listen(a);
     await redis.kill();
@@ -142,7 +142,7 @@ describe.skipIf(!hasRedis)('the bus over Redis', () => {
     await expectToArrive(late, atA, 8);
   });
 
-  test('connects again when a connection hangs without breaking', async () => {
+  test('reconnects when a connection hangs without breaking', async () => {
     const [a, b] = [await startBus(), await startBus()];
     const atB = listen(b);
     redis.pause();

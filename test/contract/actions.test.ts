@@ -31,7 +31,7 @@ describe('actions', () => {
       },
       ['record', 'push', 'sms', 'show-text', 'move', 'alarm'],
     ],
-  ])('%s asks for its kinds', (_, given, names) => {
+  ])('%s has these kinds', (_, given, names) => {
     expect(namesOf(given)).toEqual(names);
   });
 

@@ -5,14 +5,14 @@ import { expect, test } from 'vitest';
 import { ConnectionPlaces } from '../../src/lib/connection-places.ts';
 import { startTestHttp } from './start.ts';
 
-test.skipIf(platform !== 'linux')('a turn of the loop accepts several connections', async () => {
+test.skipIf(platform !== 'linux')('one turn of the loop accepts several connections', async () => {
   const places = new ConnectionPlaces({
     most: Infinity,
     kept: 0,
     ofListener: { http: Infinity, mqtt: 0 },
   });
   const http = await startTestHttp({ routes: [], places });
-  // Connected by the kernel before this process gets to accept any of them.
+  // The kernel connects them before this process can accept any.
   const clients = Array.from({ length: 64 }, () =>
     connect({ host: '127.0.0.1', port: http.port }).on('error', () => undefined),
   );

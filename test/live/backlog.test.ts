@@ -59,7 +59,7 @@ test('gives what was heard in its order', async () => {
   stream.leave();
 });
 
-test('has room for so many values of an account, and of all', async () => {
+test('holds a limited number of values of an account, and of all', async () => {
   const streams = await Promise.all([1, 2, 3, 4, 5, 6, 7].map(open()));
   const reasons = () => streams.map(({ subscriber }) => subscriber.reason);
   // Nothing is sent meanwhile: that takes a turn of the event loop.

@@ -9,7 +9,7 @@ const body = '{"sId":"0x10","val":1}';
 const wrong = { authorization: 'Bearer nothing-that-opens-anything' };
 
 describe('a device over HTTP', () => {
-  test('shows uuid and token as Basic, or its token as Bearer; capitals are the same uuid', async () => {
+  test('logs in with uuid and token as Basic, or its token as Bearer; capitals are the same uuid', async () => {
     world = await startHttpWorld();
     const { uuid, token } = world.device;
     const upper = { uuid: uuid.toUpperCase(), token };
@@ -45,7 +45,7 @@ describe('a device over HTTP', () => {
     expect(world.logged).toEqual(['http.login-refused']);
   });
 
-  test('is not let near what another one sends: 404 with its own login, 401 with its token', async () => {
+  test('cannot reach another one’s path: 404 with its own login, 401 with its token', async () => {
     world = await startHttpWorld();
     const other = world.store.addDevice(2);
     const path = world.pathOf('measurements', other);
@@ -57,14 +57,14 @@ describe('a device over HTTP', () => {
     expect(world.store.stored).toEqual([]);
   });
 
-  test('that was removed is shut out with its next request, on the same connection too', async () => {
+  test('that was removed is refused from its next request on, on the same connection too', async () => {
     world = await startHttpWorld();
     expect((await world.post('measurements', body)).status).toBe(200);
     world.store.removeDevice(world.device.uuid);
     expect((await world.post('measurements', body)).status).toBe(401);
   });
 
-  test('is told to come again while nobody knows whether it may', async () => {
+  test('is told to come again while its access cannot be checked', async () => {
     world = await startHttpWorld();
     world.store.isAway = true;
     const answer = await world.post('measurements', body);
@@ -74,7 +74,7 @@ describe('a device over HTTP', () => {
 });
 
 describe('wrong logins', () => {
-  test('of one address are refused unlooked at, beyond a rate; others are let in', async () => {
+  test('of one address are refused unchecked beyond a rate; others are let in', async () => {
     const clock = manualClock();
     world = await startHttpWorld({ now: clock.now, limits: { refusedLoginsPerSecond: 0.05 } });
     const of = (address: string) => ({ 'x-forwarded-for': address });
