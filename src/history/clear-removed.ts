@@ -436,7 +436,7 @@ const ofAccount = (table: string): OwnedRows => ({ table, owner: 'account_id' })
  * tokens) or wait to be sent to them. The history follows (`purgeDevices`), then the device's row, which cascades to
  * tables with one or a few rows per device. `test/history/cascades.test.ts` lists all tables with the reason.
  */
-export const deviceRows: readonly OwnedRows[] = [
+const deviceRows: readonly OwnedRows[] = [
   ofDevice('notification'),
   ofDevice('alarm'),
   ofDevice('alarm_snooze'),
@@ -448,7 +448,7 @@ export const deviceRows: readonly OwnedRows[] = [
 const kindsOfAccount = `kind in ('account', 'recipient', 'confirmations', 'webhook', 'sms')`;
 
 /** Rows of an account that name people. `forgetPersons` deletes what fits into one transaction; the rest goes first. */
-export const personalRows: readonly OwnedRows[] = [
+const personalRows: readonly OwnedRows[] = [
   ofAccount('contact'),
   ofAccount('push_token'),
   ofAccount('email_change'),
@@ -469,7 +469,7 @@ export const personalRows: readonly OwnedRows[] = [
 ];
 
 /** Other rows of an account that can be many. They go when none of its devices is left. */
-export const accountRows: readonly OwnedRows[] = [
+const accountRows: readonly OwnedRows[] = [
   ofAccount('profile'),
   ofAccount('profile_content'),
   ofAccount('account_event'),
@@ -477,6 +477,12 @@ export const accountRows: readonly OwnedRows[] = [
   ofAccount('event_feed'),
   ofAccount('alarm_change'),
 ];
+
+/** All that is deleted in pieces; `test/history/cascades.test.ts` compares it with the foreign keys. */
+export const ownedRows = {
+  ofDevices: deviceRows,
+  ofAccounts: [...personalRows, ...accountRows],
+} satisfies Record<string, readonly OwnedRows[]>;
 
 /**
  * Deletes what of an account names people, in the transaction that marks it as removed: at most `pieceRows` of each

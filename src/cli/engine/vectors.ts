@@ -252,7 +252,7 @@ const membersOf = (value: unknown): Members =>
   typeof value === 'object' && value !== null ? (value as Members) : {};
 
 /** This engine's answer to a case, with all members that an answer may have. */
-export function answerCase({ rule, purposes, installedTs, listening, starts, steps }: Case) {
+function answerCase({ rule, purposes, installedTs, listening, starts, steps }: Case) {
   const where = JSON.stringify(rule);
   const parsed = parsePurposes(purposes, where, '/purposes');
   const device = new Device(parsed, installedTs, { gaps: listening });
