@@ -39,7 +39,7 @@ export default defineConfig({
     'typescript/no-unsafe-type-assertion': 'off',
     'typescript/only-throw-error': 'error',
     'typescript/require-array-sort-compare': 'off',
-    // Objects of functions that close over their state have no `this` to lose.
+    // The code uses objects of functions that close over their state: there is no `this` to lose.
     'typescript/unbound-method': 'off',
     'typescript/return-await': ['error', 'error-handling-correctness-only'],
     'typescript/switch-exhaustiveness-check': [
@@ -56,7 +56,7 @@ export default defineConfig({
   overrides: [
     ...moduleOverrides,
     {
-      // It posts messages to a BroadcastChannel, which has no target.
+      // Its messages go through a BroadcastChannel, which has no target.
       files: ['src/console/web/app/session.ts'],
       rules: { 'unicorn/require-post-message-target-origin': 'off' },
     },

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { defineConfig, type ViteUserConfig } from 'vitest/config';
 import { LongestFirst } from './test/support/longest-first.ts';
 
-/** Tests that put load on the machine, or measure load. */
+/** Tests that load the machine, or measure what they do to it. */
 export const alone = [
   'test/accounts/load.test.ts',
   'test/bench/in-flight.test.ts',
@@ -12,8 +12,8 @@ export const alone = [
 ];
 
 /**
- * Tests that share a process, which loads the service's modules once for all of them: that takes a second of
- * processor time. They leave nothing running and change nothing global.
+ * Tests that share a process: the service's modules are loaded once for all of them, which would otherwise take a
+ * second of processor time each. They leave nothing running and change nothing global.
  */
 export const together = [
   'test/{alarms,api-keys,connector-uptime,contacts,exports,idempotency,imports,jobs,journeys}/**/*.test.ts',
@@ -32,7 +32,7 @@ type Tests = {
   together: string[];
   /** Files of `include` that run after the others, one by one. */
   alone: string[];
-  /** Which part of divided cases to run: test/support/share.ts. */
+  /** Which part of the shared-out cases they run: test/support/share.ts. */
   part: 'push' | 'short' | 'long';
 };
 
@@ -44,29 +44,28 @@ export function configFor({ include, together, alone, part, ...rest }: Tests): V
     // Generous: on a busy machine a program takes ten times as long to start, and a hung test costs only its time.
     testTimeout: limitMs,
     hookTimeout: limitMs,
-    // Programs, servers and clocks suffer if the machine is busy with something else. The last lines of the output
-    // name what passed only at the second try. A lost message stays lost, because the second verdict of test/faults
-    // covers the first try too.
+    // Programs, servers and clocks may be late on a busy machine. Tests that pass only at the second attempt are named
+    // in the last lines. A lost message stays lost: the second verdict of test/faults covers the first attempt too.
     retry: 1,
     expect: { poll: { timeout: 60_000 } },
-    // Programs that tests start find their code compiled, which saves a third of the processor time.
+    // The programs that tests start find their code compiled, which saves a third of the processor time.
     env: {
       NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node'),
       TEST_PART: part,
     },
   };
-  // Four more than there are processors: a third of the time, tests wait for a timer of the service or of a server.
+  // Four more than processors, because for a third of the time tests wait for a timer of the service or for a server.
   const first = { ...shared, maxWorkers: availableParallelism() + 4, sequence: { groupOrder: 0 } };
   return defineConfig({
     test: {
       env: shared.env,
-      // For the run as a whole; the projects below get what it provides.
+      // For the run as a whole: the projects below get what it provides.
       globalSetup: ['test/support/global-setup.ts'],
       reporters: ['default', './test/support/summary-reporter.ts'],
       coverage: { include: ['src/**', 'connector/**'] },
       sequence: { sequencer: LongestFirst },
       projects: [
-        // Whole services, databases and programs: each file has a process of its own.
+        // Whole services, databases and programs: each file has its own process.
         {
           test: { ...first, name: 'apart', include, exclude: [...together, ...alone, ...exclude] },
         },
