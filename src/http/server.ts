@@ -376,8 +376,8 @@ function limitConnections(server: Server, limits: ConnectionLimits): void {
 }
 
 /**
- * The number of listening sockets, and so of connections accepted per turn of the event loop. It is small, so that one
- * client's burst does not delay others.
+ * The number of listening sockets, and so of connections accepted per turn of the event loop. One per turn would be too
+ * few: a client's burst would keep others waiting to be accepted.
  */
 const sockets = 16;
 /** The backlog of each socket. The kernel may allow less (`net.core.somaxconn`). */
