@@ -32,7 +32,7 @@ const smallHeadBytes = 2_048;
 /** Pieces of a chunked body, whose chunks may have one byte each. They grow for as long as somebody reads the body. */
 const leastChunked = 1_024;
 const mostChunked = 4_096;
-/** Buffered of a chunked body that nobody reads yet. */
+/** How much of a chunked body is buffered while nobody reads it. */
 const unreadBytes = 256;
 const usualAheadBytes = 67_108_864;
 

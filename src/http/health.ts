@@ -5,7 +5,7 @@ import { defineRoute, type Route } from './route.ts';
 import { timestamp } from './schema.ts';
 import { type HttpOptions, type HttpServer, startHttp } from './server.ts';
 
-/** Serves `/livez` and `/readyz` on a port of their own. Rejects if it cannot listen there. */
+/** Serves `/livez` and `/readyz` on a separate port. Rejects if it cannot listen there. */
 export function startHealth({
   listUnready,
   ...options

@@ -40,7 +40,7 @@ describe('an unknown member is reported at its place, with what was probably mea
 
   test.each([
     [
-      'of an action',
+      'a member of an action',
       purposeOf({ actions: { sms: { phoneNumbers: [] } } }),
       `${at}/actions/sms/phoneNumbers`,
       'phoneNumber',
@@ -64,9 +64,9 @@ describe('an unknown member is reported at its place, with what was probably mea
       `${at}/causes/0/above`,
       'thresholds.isGt',
     ],
-    ['too far in', causeOf({ negate: true }), `${thresholdsAt}/negate`, undefined],
+    ['too deep', causeOf({ negate: true }), `${thresholdsAt}/negate`, undefined],
     [
-      'too far in, of one around',
+      'too deep, known in an enclosing object',
       causeOf({ senseLog: true }),
       `${thresholdsAt}/senseLog`,
       'senseLog further out',

@@ -38,7 +38,7 @@ const large = JSON.stringify({ x: 'x'.repeat(2_000) });
 
 test.each([
   ['JSON', 'application/json'],
-  ['JSON of a kind', 'application/merge-patch+json'],
+  ['a JSON subtype', 'application/merge-patch+json'],
 ])('%s is passed on as text, and parsed here', async (_, type) => {
   const number = '{"n":12345678901234567890}';
   expect(await send(number, { 'Content-Type': type })).toEqual({

@@ -52,7 +52,7 @@ describe('the members that a schema knows are read from its definition', () => {
     ['a strict one', z.strictObject({ a: z.int() })],
     ['a refined one', one.superRefine(() => {})],
     ['an optional one with a default', one.optional().default({ a: 1 })],
-    ['one that is transformed, by what comes in', one.transform(() => 1)],
+    ['a transformed one, by its input', one.transform(() => 1)],
     ['one that is transformed first', one.pipe(z.object({ a: z.int() }))],
     ['a union', z.union([one, z.string()])],
     ['a union by a discriminator', z.discriminatedUnion('a', [z.object({ a: z.literal(1) })])],

@@ -62,12 +62,12 @@ describe('the tables of the documentation name everything once:', () => {
     ],
     ['why messages do not arrive', 'docs/messages.md', 'Reasons', Object.keys(notificationReasons)],
     [
-      'what the audit trail has',
+      'the kinds of entries in the audit trail',
       'docs/audit.md',
       'What happened to my account?',
       AuditKind.options,
     ],
-    ['why nobody was told', 'docs/alarms-reference.md', 'Who was told', NotNotified.options],
+    ['why nobody was notified', 'docs/alarms-reference.md', 'Who was told', NotNotified.options],
     ['what a key may be used for', 'docs/api-keys.md', 'API keys', scopes],
     ['quotas', 'docs/quotas.md', 'All quotas', Object.keys(settings.quotas ?? {})],
   ])('%s', (_, page, heading, expected) => {

@@ -65,7 +65,7 @@ test.each([
     kind: null,
   },
   {
-    name: 'put back',
+    name: 'taken back',
     before: row(90, 9, now - 1),
     toDays: 90,
     nowTs: now,
@@ -73,7 +73,7 @@ test.each([
     kind: 'taken-back',
   },
   {
-    name: 'put back, in doubt',
+    name: 'taken back, in doubt',
     before: row(90, 9, now - 1),
     toDays: 90,
     nowTs: null,

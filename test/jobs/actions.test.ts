@@ -130,12 +130,24 @@ describe('an action on many devices', () => {
     ['a job and a filter', { action: 'unmute', filter: {}, jobId: crypto.randomUUID() }, 'filter'],
     ['both', { action: 'remove', filter: {}, deviceAuthUuids: [crypto.randomUUID()] }, 'filter'],
     ['no labels', { action: 'label', filter: {} }, 'labels'],
-    ['labels where none are taken', { action: 'remove', labels: ['a'], filter: {} }, 'labels'],
-    ['no time', { action: 'mute', filter: {} }, 'untilTs'],
-    ['a reason of no mute', { action: 'remove', reason: 'old', filter: {} }, 'reason'],
-    ['a time that is past', { action: 'mute', untilTs: 5, filter: {} }, 'untilTs'],
+    [
+      'labels for an action without labels',
+      { action: 'remove', labels: ['a'], filter: {} },
+      'labels',
+    ],
+    ['no end of a mute', { action: 'mute', filter: {} }, 'untilTs'],
+    [
+      'a reason for an action other than mute',
+      { action: 'remove', reason: 'old', filter: {} },
+      'reason',
+    ],
+    ['a time in the past', { action: 'mute', untilTs: 5, filter: {} }, 'untilTs'],
     ['an unknown filter', { action: 'remove', filter: { nmae: 'x' } }, 'filter'],
-    ['a state beyond all', { action: 'remove', filter: { state: '0:9000000000' } }, 'filter/state'],
+    [
+      'a state with too large a number',
+      { action: 'remove', filter: { state: '0:9000000000' } },
+      'filter/state',
+    ],
   ];
   test.each(refused)('with %s gives 400', async (_what, body, path) => {
     const answer = await world.act(body);
