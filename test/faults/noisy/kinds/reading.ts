@@ -15,10 +15,10 @@ const bigLists: NoisyKind = {
   },
 };
 
-/** Refused logins fill the audit trail, which is listed at the same time, and resumed at cursors made up. */
+/** Refused logins fill the audit trail, which is listed at the same time, and resumed at made-up cursors. */
 const auditLists: NoisyKind = {
   name: 'audit-lists',
-  says: 'fills its audit trail with sessions and lists it in 20 loops, with cursors of its own making',
+  says: 'fills its audit trail with sessions and lists it in 20 loops, with made-up cursors',
   setUp: async (enemy) => {
     const { email, password } = enemy.account;
     const forged = Buffer.from(JSON.stringify(['9'.repeat(1_000)])).toString('base64url');
@@ -81,7 +81,7 @@ const exports_: NoisyKind = {
 
 const [exportedDevices, rowsOfDevice, slowReaders] = [10, 50_000, 16];
 
-/** Of many devices at once, over all times; a reader takes 64 KiB, waits, and goes when it has had enough. */
+/** Exports of many devices at once, over all times. A reader takes 64 KiB, waits, and leaves some time later. */
 const slowExports: NoisyKind = {
   name: 'slow-exports',
   says: '16 readers that take exports of 500,000 measurements of ten devices slowly, and 4 that take them fast',
@@ -120,7 +120,7 @@ const connections = 200;
 
 const slowDownloads: NoisyKind = {
   name: 'slow-downloads',
-  says: '200 lists of 5,000 devices that are asked for and never read',
+  says: '200 lists of 5,000 devices that are requested and never read',
   async setUp(enemy) {
     await createBefore(enemy).addDevices(5_000, 200);
     const port = Number(new URL(enemy.url).port);
@@ -128,7 +128,7 @@ const slowDownloads: NoisyKind = {
       'GET /v2/devices HTTP/1.1\r\nHost: x\r\n' +
       `Authorization: Bearer ${enemy.account.token}\r\n\r\n`;
     return async (signal) => {
-      // Pipelined: each connection asks ten times before it reads nothing.
+      // Pipelined: each connection asks ten times, then reads nothing.
       for (let n = 0; n < connections; n++) enemy.dial(port).pause().write(asked.repeat(10));
       await enough(signal);
     };
@@ -167,7 +167,7 @@ const streamResumesPurpose = {
   states: [{ stId: 1, events: [eventOf(1, { eventLog: true })] }],
 };
 
-/** Each attempt begins at the oldest event there is, and is given up at its first answer. */
+/** Each attempt begins at the oldest event, and is given up at its first answer. */
 const streamResumes: NoisyKind = {
   name: 'stream-resumes',
   says: 'streams that resume at the oldest of 20,000 events, again and again',
@@ -204,7 +204,7 @@ const streamResumes: NoisyKind = {
 const far = '9'.repeat(15);
 const open = Array.from({ length: 700 }, (_, n) => n * 2 + 1).join(',');
 
-/** Ids of a stream that are far ahead, of another server, as long as a header may be, or none at all. */
+/** Stream ids that are far ahead, of another server, as long as a header may be, or missing. */
 const ids = [
   `${far}.1:${far}:`,
   `1.1:1:.${'f'.repeat(32)}`,
@@ -216,7 +216,7 @@ const ids = [
 
 const farResumes: NoisyKind = {
   name: 'far-resumes',
-  says: 'streams that resume where no stream was: ahead, elsewhere, with 700 open transactions, with ids of 8 KB',
+  says: 'streams that resume where there was no stream: ahead, elsewhere, with 700 open transactions, with ids of 8 KB',
   setUp: async (enemy) => {
     const port = Number(new URL(enemy.url).port);
     return (signal) =>
@@ -238,7 +238,7 @@ const farResumes: NoisyKind = {
 };
 
 const atOnce = 100;
-/** What others' lists may take, p99. */
+/** How long others' lists may take, p99. */
 const readMs = 1_000;
 
 const lists = [

@@ -10,7 +10,7 @@ import { SMTPServer } from 'smtp-server';
 
 const requestsPerSecond: NoisyKind = {
   name: 'requests-per-second',
-  says: '64 connections that ask as fast as they are answered',
+  says: '64 connections that send requests as fast as they are answered',
   async setUp(enemy) {
     const [device] = await registerDevices(enemy, 1);
     const paths = [
@@ -30,7 +30,7 @@ const requestsPerSecond: NoisyKind = {
 
 type Flood = { connections: number; text: string; requests: number; pauseMs: number };
 
-/** Writes the text on each connection, again and again; what is closed is opened anew. */
+/** Writes the text on each connection again and again. A closed connection is opened again. */
 async function writeAgain(enemy: Enemy, signal: AbortSignal, of: Flood): Promise<void> {
   const port = Number(new URL(enemy.url).port);
   const open = () => {
@@ -38,7 +38,7 @@ async function writeAgain(enemy: Enemy, signal: AbortSignal, of: Flood): Promise
     const socket = enemy.dial(port).resume();
     enemy.tally.count('opened');
     const write = () => {
-      // One that the service has ended is not destroyed yet, and takes nothing more.
+      // A connection that the service has ended is not destroyed yet, and takes nothing more.
       if (signal.aborted || !socket.writable) return;
       enemy.tally.count('asked', of.requests);
       socket.write(of.text, () =>
@@ -52,7 +52,7 @@ async function writeAgain(enemy: Enemy, signal: AbortSignal, of: Flood): Promise
   await enough(signal);
 }
 
-/** Requests of nobody, which no account's rate counts, written before any is answered. */
+/** Requests without an account, so that no account's rate counts them, written before any is answered. */
 const pipelining: NoisyKind = {
   name: 'pipelining',
   says: '50 connections that write 2,000 requests at once, with and without a token',
@@ -67,7 +67,7 @@ const pipelining: NoisyKind = {
   },
 };
 
-/** The shortest there is of each form, among them what an HTTP server of Node's would answer before anybody is asked. */
+/** The shortest request of each form, including some that Node's HTTP server would answer by itself. */
 const shortest: Record<string, string> = {
   plain: 'GET /v2/accounts HTTP/1.1\r\nHost: a\r\n\r\n',
   'without-host': 'GET / HTTP/1.1\r\n\r\n',
@@ -80,7 +80,7 @@ const shortest: Record<string, string> = {
 };
 const writtenBytes = 65_536;
 
-/** Of one address, without a pause, on a heap of half a gigabyte. */
+/** From one address, without a pause, on a heap of half a gigabyte. */
 const pipelined: NoisyKind[] = [
   ...Object.keys(shortest).map((form) => ({ form, connections: 400 })),
   { form: 'plain', connections: 2_000 },
@@ -184,10 +184,10 @@ const deepJson: NoisyKind = {
   },
 };
 
-/** Paths that differ, which a table of metrics by path must not keep, and headers as large as they may be. */
+/** Different paths, which metrics by path must not keep, and headers of the largest size. */
 const unknownPaths: NoisyKind = {
   name: 'unknown-paths',
-  says: 'a path of its own, a token of its own and 12 kB of headers in each request',
+  says: 'a different path, a different token and 12 kB of headers in each request',
   setUp: async (enemy) => {
     const headers = { 'X-Noise': 'x'.repeat(12_000) };
     return (signal) =>
@@ -211,7 +211,7 @@ const loginStorm: NoisyKind = {
 
 const unicodeLogin: NoisyKind = {
   name: 'unicode-login',
-  says: 'guesses a password under other writings of the address',
+  says: 'guesses a password with different spellings of the address',
   setUp: async (enemy) => {
     const email = enemy.account.email.replace('noisy', 'no\u0130sy');
     return (signal) =>
@@ -228,13 +228,13 @@ const passwordChanges: NoisyKind = {
   says: 'tries to change its password, with wrong ones, in 40 loops',
   setUp: async (enemy) => (signal) =>
     work(40, signal, (worker, turn) => {
-      // A right one would end the session that asks.
+      // A right password would end the session that sends it.
       const body = { oldPassword: `wrong ${worker} ${turn}`, newPassword: enemy.account.password };
       return enemy.ask('PUT', '/v2/accounts/password', { body });
     }),
 };
 
-/** Somebody else's mail server takes its time. */
+/** Another party's mail server, which takes its time. */
 async function startSlowMailServer({ receiverPort, tally }: Enemy): Promise<void> {
   const server = new SMTPServer({
     authOptional: true,
@@ -252,7 +252,7 @@ async function startSlowMailServer({ receiverPort, tally }: Enemy): Promise<void
 
 const forgottenPasswords: NoisyKind = {
   name: 'forgotten-passwords',
-  says: '64 loops that forget passwords from 256 addresses: of one account, of ten more, and of nobody',
+  says: '64 loops that request password resets from 256 addresses: of one account, of ten more, and of nobody',
   variables: (receiverPort) => ({ SMTP_URL: `smtp://127.0.0.1:${receiverPort}` }),
   async setUp(enemy) {
     await startSlowMailServer(enemy);
@@ -297,7 +297,7 @@ const sessions: NoisyKind = {
 
 const apiKeys: NoisyKind = {
   name: 'api-keys',
-  says: 'asks with wrong API keys in 48 loops, and makes, uses and revokes keys in 16',
+  says: 'sends wrong API keys in 48 loops, and creates, uses and revokes keys in 16',
   setUp: async (enemy) => {
     const guess = () => `sens_${randomBytes(32).toString('base64url')}`;
     return (signal) =>

@@ -26,12 +26,12 @@ const honestDiskFilling: NoisyKind = {
 
 const badItemsPayload = `[${Array.from({ length: 1_000 }, () => 1).join()}]`;
 const badItemsDevices = 10;
-/** Of `rejectionBytesPerDevice`, and the indexes beside it. */
+/** `rejectionBytesPerDevice`, and its indexes. */
 const rejectionBytes = 2 * 1_048_576;
 
 const badItems: NoisyKind = {
   name: 'bad-items',
-  says: 'messages of 1,000 items that are no measurements',
+  says: 'messages of 1,000 items that are not measurements',
   quotaBytes: () => badItemsDevices * rejectionBytes,
   async setUp(enemy) {
     const senders = await registerDevices(enemy, badItemsDevices);
@@ -44,7 +44,7 @@ const weekSeconds = 604_800;
 
 const catchUp: NoisyKind = {
   name: 'catch-up',
-  says: 'devices that were away for a week and send what they kept, in messages of 50 and one by one',
+  says: 'devices that were offline for a week and send what they kept, in messages of 50 and one by one',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 10);
     const sent = devices.map(() => 0);
@@ -67,10 +67,10 @@ const catchUp: NoisyKind = {
 
 const dayMs = 86_400_000;
 
-/** Each item falls into a day of its own, of those that are kept: where days are tables, into many tables. */
+/** Each item falls into a day of its own within the kept history. If days are tables, that means many tables. */
 const scatteredTimes: NoisyKind = {
   name: 'scattered-times',
-  says: 'measurements spread over all the days that are kept',
+  says: 'measurements spread over all days of the history',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 10);
     const startTs = Date.now();
@@ -89,7 +89,7 @@ const scatteredTimes: NoisyKind = {
 
 const sameMillisecond: NoisyKind = {
   name: 'same-millisecond',
-  says: 'different values of a sense that share one millisecond, as many as have room and more',
+  says: 'different values of a sense in one millisecond, as many as fit and more',
   quotaBytes: () => 10 * 2 * 1_048_576,
   async setUp(enemy) {
     const devices = await registerDevices(enemy, 10);
@@ -106,7 +106,7 @@ const lines = 50_000;
 
 const imports: NoisyKind = {
   name: 'imports',
-  says: 'imports of 50,000 lines one after the other: new ones, the same again, and lines that are wrong',
+  says: 'imports of 50,000 lines one after the other: new lines, repeated ones, and bad ones',
   async setUp(enemy) {
     const devices = await registerDevices(enemy, devicesOfImport);
     const headers = { 'Content-Type': 'text/csv' };
@@ -118,7 +118,7 @@ const imports: NoisyKind = {
       });
       return ['deviceAuthUuid,sId,ts,val,lat,long', ...made].join('\n');
     };
-    // Each of these costs most where as many as may be come in one piece.
+    // Each of these costs most if as many as allowed arrive in one piece.
     const wrong = `deviceAuthUuid,sId,ts,val\n${'x\n'.repeat(lines * 10)}`;
     return async (signal) => {
       let round = 0;
@@ -233,7 +233,7 @@ const deviceChurn: NoisyKind = {
     }),
 };
 
-/** Each from an address of its own: registrations are counted by address. */
+/** Each from an address of its own, because registrations are counted by address. */
 const addressOf = (worker: number, turn: number) => `127.${1 + worker}.${turn % 250}.7`;
 
 const accountChurn: NoisyKind = {
@@ -274,7 +274,7 @@ const purposesChurn: NoisyKind = {
   },
 };
 
-/** What one install writes for each device stays: how far the roll-out came. */
+/** One install leaves a row for each device: how far the roll-out came. */
 const profileChurnDevices = 1_000;
 
 const profileChurn: NoisyKind = {
@@ -291,7 +291,7 @@ const profileChurn: NoisyKind = {
   },
 };
 
-/** As many bytes as `purposeBytes` has room for. */
+/** As many bytes as fit into `purposeBytes`. */
 const manyPurposesBytes = 120_000;
 
 const manyPurposes: NoisyKind = {
@@ -349,7 +349,7 @@ const manySenses: NoisyKind = {
 const profiles = 486;
 const bigProfilesBytes = 500_000;
 
-/** One of them is at most 256 KiB. */
+/** One of them has at most 256 KiB. */
 const purposesFor = (uuid: string) =>
   [1, 2].map((puId) => ({ ...bigPurpose(bigProfilesBytes / 2.2, uuid), puId }));
 
