@@ -65,7 +65,8 @@ test('a build is stored by its hash, and found again', async () => {
   const built = build.find();
   if (built.state !== 'ready') throw new Error('It was built a moment ago.');
   // From the same sources as before the tests, so nothing was built again.
-  expect(await readdir(prebuilt)).toEqual([built.dir.split('/').at(-1)]);
+  // Builds of sources that were changed since may lie beside it.
+  expect(await readdir(prebuilt)).toContain(built.dir.split('/').at(-1));
   expect(await readdir(cacheDir)).toEqual([]);
 });
 
