@@ -28,7 +28,7 @@ describe('what is asked', () => {
     ['/half%2', '/half%2'],
   ])('%s becomes the path %s', async (target, url, host = 'asked') => {
     asked.length = 0;
-    const answer = await sendTo(server.port, `OPTIONS ${target} HTTP/1.1\r\nHost: asked\r\n\r\n`);
+    const answer = await sendTo(server.port, `POST ${target} HTTP/1.1\r\nHost: asked\r\n\r\n`);
     expect(answer).toContain('taken');
     expect(asked).toEqual([{ url, host }]);
   });
