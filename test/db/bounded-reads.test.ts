@@ -1,6 +1,6 @@
 import type { QueryConfig } from 'pg';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { type AlarmFilter, listAlarms } from '../../src/alarms/rows.ts';
+import { listAlarms } from '../../src/alarms/rows.ts';
 import { removeContacts } from '../../src/contacts/contacts.ts';
 import type { Database } from '../../src/db/database.ts';
 import type { Sql } from '../../src/db/sql.ts';
@@ -8,6 +8,8 @@ import { findDevices } from '../../src/devices/list.ts';
 import { walkEvents } from '../../src/events/export.ts';
 import { listMeasurements, toCursor } from '../../src/measurements/queries.ts';
 import { databaseKinds, testDatabase, type TestDatabase } from '../support/database.ts';
+
+type AlarmFilter = Parameters<typeof listAlarms>[1];
 
 /** A node of `explain (analyze, buffers, format json)`; only the members that are used here. */
 type Node = {
