@@ -102,13 +102,17 @@ test('a request for which there is no memory to wait is answered 503, and its co
   const http = await startTestHttp({ routes, clock: () => 1_700_000_000_000 });
   const sockets = Array.from({ length: 300 }, () => connect(http.port, '127.0.0.1'));
   // Each is accepted, and has nothing under way.
-  for (const socket of sockets) socket.write('GET /nothing HTTP/1.1\r\nHost: x\r\n\r\n');
+  for (const socket of sockets) socket.write('HEAD /nothing HTTP/1.1\r\nHost: x\r\n\r\n');
   await Promise.all(sockets.map((socket) => once(socket, 'data')));
   const answers = sockets.map(async (socket) => {
     let said = '';
-    for await (const chunk of socket) {
-      said += String(chunk);
-      if (!said.startsWith('HTTP/1.1 503')) break;
+    try {
+      for await (const chunk of socket) {
+        said += String(chunk);
+        if (!said.startsWith('HTTP/1.1 503')) break;
+      }
+    } catch {
+      // What is not read of the body may reset the connection, behind the answer.
     }
     return said;
   });
