@@ -5,7 +5,7 @@ import { PacketBuffer } from '../../connector/mqtt/frames.ts';
 import { publish, publishBytes, readProperties } from '../../connector/mqtt/v5.ts';
 
 describe('a property list', () => {
-  const places: Parameters<typeof readProperties>[1][] = [
+  const places: Parameters<typeof readProperties>[3][] = [
     'connect',
     'will',
     'publish',

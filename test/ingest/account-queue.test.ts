@@ -15,7 +15,7 @@ const maxDebt = 2_000;
 const largest = 300;
 
 const readyOf = (maxDebtors?: number) =>
-  createReturnType<typeof readyOf>({ quantum, maxDebt, ...(maxDebtors ? { maxDebtors } : {}) });
+  createAccountQueue<Element>({ quantum, maxDebt, ...(maxDebtors ? { maxDebtors } : {}) });
 
 const element = (accountId: number, cost: number, number = 0): Element => ({
   accountId,

@@ -17,7 +17,7 @@ export type HttpAnswer = {
   body: Record<string, unknown>;
 };
 
-type HttpConnectorOptions = Parameters<typeof startHttpConnector>[1];
+type HttpConnectorOptions = Parameters<typeof startHttpConnector>[0];
 export type HttpWorldOptions = Partial<Omit<HttpConnectorOptions, 'limits'>> & {
   limits?: Partial<HttpConnectorOptions['limits']>;
   ports?: Partial<ConnectorPorts>;
