@@ -650,7 +650,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
  * packets. aedes would make three writes of each (three frames over WebSocket). A full socket is not read either, so
  * that what waits to be written stays bounded.
  */
-export function writePubacks(connection: Connection, acks: Ack[], monotonicMs: MonotonicMs): void {
+function writePubacks(connection: Connection, acks: Ack[], monotonicMs: MonotonicMs): void {
   if (acks.length === 0 || !connection.socket.writable) return;
   let length = 0;
   for (const ack of acks) length += typeof ack === 'number' ? 4 : ack.length;
