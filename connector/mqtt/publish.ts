@@ -557,10 +557,10 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
    * is read in a coming turn of the loop is.
    */
   function mayWrite(connection: Connection): boolean {
-    const { socket, hasRead, pubacks, isStarved, unacked, turn } = connection;
+    const { socket, hasRead, pubacks, isStarved, unacked, readTurn } = connection;
     connection.hasRead = false;
     const isReadEmpty = !hasRead && socket.readableLength === 0;
-    const waitsForLong = isStarved && unacked.length === 0 && turn === null;
+    const waitsForLong = isStarved && unacked.length === 0 && readTurn === null;
     const isLate = now() - connection.pubacksSinceMs >= maxUnwrittenMs;
     return isReadEmpty || waitsForLong || isLate || isAtEnd || pubacks.length >= maxUnwritten;
   }
