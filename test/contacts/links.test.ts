@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
 import { linkLifetimeMs, makeEmailToken, readEmailToken } from '../../src/accounts/mailer.ts';
-import { makeContactToken, readLinkToken, webhookSecrets } from '../../src/contacts/contacts.ts';
 import { deriveKeys } from '../../src/config/keys.ts';
+import { makeContactToken, readLinkToken } from '../../src/notifications/channels/email.ts';
+import { webhookSecrets } from '../../src/notifications/channels/webhook.ts';
 
 const [first, second] = [
   'a secret of this test, which is long enough',
