@@ -8,7 +8,7 @@ type Place = { seq: number; payload: string; sentAtMs: number; tries: number };
 
 /** Longer than a working service takes, even while it stores nothing for a while and says so. */
 const timeoutMs = 15_000;
-/** Every so many requests, one repeats an acknowledged item and contains one that is rejected. */
+/** One request in this many repeats an acknowledged item and contains one that is rejected. */
 const oddEvery = 10;
 
 /**

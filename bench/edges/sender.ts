@@ -7,7 +7,7 @@ export type Ask = {
   method: string;
   path: string;
   body?: string;
-  /** Of the body; JSON if absent. */
+  /** Media type of the body; JSON if absent. */
   type?: string;
   accept?: string;
   /** For a stream, which is closed once it has delivered something. */

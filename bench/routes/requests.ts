@@ -11,7 +11,7 @@ export type RouteRequest = {
   make: (n: number) => Promise<{ path: string; body?: string }>;
   /** Absent: the account's session. */
   token?: string;
-  /** Of the body; JSON if absent. */
+  /** Media type of the body; JSON if absent. */
   type?: string;
   headers?: Record<string, string>;
   rounds?: number;

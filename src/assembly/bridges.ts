@@ -173,7 +173,7 @@ function namesAtBroker({ id, broker: { username, shareName } }: BridgeSettings):
   return { username: user, clientId: shareName === null ? user : `${shareName}-${id}` };
 }
 
-/** The lease of bridges of which only one connects at a time; null if they share. */
+/** The lease of bridges that connect one at a time; null if they share. */
 export function leaseNameOf(settings: BridgeSettings): string | null {
   const { url, shareName } = settings.broker;
   return shareName === null ? `${url} ${namesAtBroker(settings).clientId}` : null;
@@ -257,7 +257,7 @@ type SeenBridge = {
   sinceTs: number | null;
   /** Why it is not connected, as a code; null if it is, or if no process runs it. */
   reason: string | null;
-  /** For bridges of which one connects at a time: whether a process holds the lease. */
+  /** For bridges that connect one at a time: whether a process holds the lease. */
   lease: 'held' | 'free' | null;
   /** The machine and number of the process that holds it. */
   holder: string | null;

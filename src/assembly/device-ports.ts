@@ -157,8 +157,8 @@ export function startLoginWatchOf({ db, clock, log, disposables }: Shared): Logi
 }
 
 /**
- * How long devices are held to their rates after another account was active. Short enough for a device to catch up
- * between messages that are few; accounts that send more often are not disturbed.
+ * How long devices are held to their rates after another account was active. Short enough to let devices catch up
+ * between another account's messages if those are rare; accounts that send more often are not disturbed.
  */
 const quietMs = 250;
 

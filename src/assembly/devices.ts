@@ -329,7 +329,7 @@ type Watched = {
   listening: Pick<ConnectorUptime, 'of'>;
 };
 
-/** Anything later is overdue. */
+/** Work that is late by more than this is overdue. */
 const lateMs = 60_000;
 
 /** Sends heartbeats to an external monitor, if one is configured, while devices are heard and due work is done. */

@@ -43,7 +43,7 @@ export type Shared = ClockParts & {
   disposables: Disposables;
   storage: OpenStorage;
   db: Database;
-  /** Starts recording the database work of an account's request. */
+  /** Attributes the database work of a request to its account. */
   beginWork: SharedDatabase['beginWork'];
   bus: Bus;
   keys: Keys;

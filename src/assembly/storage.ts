@@ -39,7 +39,7 @@ import type { Disposables } from './lifecycle.ts';
 
 export type OpenStorage = {
   connectionString: string;
-  /** Opens a pool of its own, so that requests do not wait for work of devices. */
+  /** Opens a separate pool, so that requests do not wait for work of devices. */
   open(maxConnections: number, options?: Partial<DatabaseOptions>): Database;
   /** A pool that all accounts share. It fails soon with `unavailable` if the server does not answer. */
   openShared(maxConnections: number): SharedDatabase;

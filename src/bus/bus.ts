@@ -48,7 +48,7 @@ export type BusMessages = {
   listeners: { process: string; accountIds: number[] };
   /** A process that stores values has started, and asks who listens. */
   'listeners-asked': Record<string, never>;
-  /** A ticket was opened for this many times so far; `ticket`: its hash. */
+  /** A stream was opened with a ticket, for the `opening`th time. `ticket`: its hash. */
   ticket: { ticket: string; opening: number };
   /** Messages of other processes may have been missed, so whatever depends on them in a cache is stale. */
   resync: Record<string, never>;

@@ -33,7 +33,7 @@ type AccountCommand = (
   rest: string[],
 ) => Promise<string[]>;
 
-/** A command shares the processor with nobody. */
+/** Runs work at once: a command has nobody to take turns with. */
 const alone: RunFairly = (_turn, work) => work();
 const passwords = createPasswords();
 /** A command has no client address, and no queue of logins to wait in. */

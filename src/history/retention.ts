@@ -269,8 +269,8 @@ const chunked = ['measurement', 'measurement_hour', 'event', 'event_sense'];
 
 /**
  * Drops the chunks that are wholly older than the retention. `drop_history_chunks` runs with the owner's rights and
- * waits two seconds for its locks. A chunk that is locked, by a long export or otherwise, fails here without stopping
- * the others, and is tried again in the next run.
+ * waits two seconds for its locks. If a chunk is locked, by a long export or otherwise, its table waits for the next
+ * run; the other tables continue.
  */
 async function dropChunks(db: Database, options: PruneOptions): Promise<void> {
   await removePolicies(db);

@@ -350,12 +350,12 @@ function pointer(place: Place): string {
   return jsonPointer(path);
 }
 
-/** A body that sends no byte for this long has ended. Time in which the reader does not read does not count. */
+/** A body is given up if no byte arrives for this long. Time in which the reader does not read does not count. */
 const stalledMs = 60_000;
 const chunkBytes = 65_536;
 /**
- * How many bytes gzip may make of one, beyond the first `freeBytes`, so that the work is bounded by what was sent. A
- * table of measurements shrinks to a fortieth at best; gzip can reach a thousandth.
+ * How many bytes each compressed byte may become, beyond the first `freeBytes`. So the work is bounded by what was
+ * sent. A table of measurements shrinks to a fortieth at best; gzip can reach a thousandth.
  */
 const maxExpansion = 100;
 const freeBytes = 1_048_576;

@@ -477,7 +477,7 @@ async function storeHalves(
   };
 }
 
-/** Whether it waited for a lock, or for a deadlock. */
+/** Whether it waited too long for a lock, or met a deadlock. */
 function isContended(error: unknown): boolean {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   return [states.lockNotAvailable, states.deadlockDetected].some(

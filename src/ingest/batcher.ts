@@ -204,11 +204,11 @@ export type Batch = {
   behind: Batch | null;
   /** Its commit, if that was sent while the batch was alone. */
   committing: Committing | null;
-  /** Devices that had something given up. What follows of them must not be stored before it is sent again. */
+  /** Devices with a message that was given up. Later ones must not be stored before it is sent again. */
   givenUp: Set<DeviceQueue>;
   /** Resolves when everything is stored, requeued or failed. */
   done: Promise<void>;
-  /** Puts messages back in front of their queues. `rests`: how many fragments are the rest of a split message. */
+  /** Returns messages to the front of their queues. `rests`: how many fragments are the rest of a split message. */
   requeue(postponed: DeviceBatch[], rests: number): void;
   /** The queues know the state after this commit. If the batch is alone, the next messages of its devices are taken. */
   onCommitSent(committing: Committing): void;

@@ -189,9 +189,8 @@ type FindStored = (tx: Sql, rows: MeasurementRow[]) => Promise<MeasurementRow[]>
 const none: ReadonlyMap<number, StoredAlready> = new Map();
 
 /**
- * What the history already has of the measurements, where the newest one of each sense does not tell: measurements
- * older than that, ahead of their arrival, or of a sense with a stored watermark. Called when redeliveries are
- * expected.
+ * What the history already has of the measurements that the newest one of each sense does not decide: those older than
+ * it, ahead of their arrival, or of a sense with a stored watermark. Called when redeliveries are expected.
  */
 async function findStoredAlready(
   tx: Sql,

@@ -183,7 +183,7 @@ type EventLimits = {
   eventsLeft(accountId: number): number;
   /** Now, of `eventsPerSecond`, which includes changes of state. Uncommitted events are not counted. */
   eventsLeftNow(accountId: number): number;
-  /** Of one message. */
+  /** How many events one message may record. */
   eventsPerMessage(accountId: number): number;
 };
 

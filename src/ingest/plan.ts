@@ -20,9 +20,9 @@ import type { WallMs } from '../lib/clock-readings.ts';
 /** One transaction, computed but not written. */
 export type Plan = {
   rows: Changes;
-  /** Devices with a changed state, as they are afterwards. `version` is the one they were read at. */
+  /** Devices whose row changes in more than its evidence, as they are afterwards. `version`: the one that was read. */
   moved: DeviceState[];
-  /** Devices that stay in their state but have other evidence. */
+  /** Devices whose row changes only in its evidence or version. */
   evaluated: DeviceState[];
   /** Devices whose row stays, and must still be as it was read: `held` with a profile, `unchanged` without. */
   held: DeviceState[];
@@ -42,7 +42,7 @@ export type Plan = {
   split: Message[];
   /**
    * Which message caused which of the rows' events: those from this index up to the next source's. Null: time caused
-   * them, and the message before which that was found waits.
+   * them, before the message that comes next.
    */
   sources: { message: Message | null; from: number }[];
   /** What it cost: `Budget`. */

@@ -92,7 +92,7 @@ export class DeviceQueues {
     }
   }
 
-  /** Puts back what a batch had no room for, in front of its queues. The batch still holds these. */
+  /** Returns what a batch had no room for to the front of its queues. The batch still holds these. */
   requeue(postponed: DeviceBatch[]): void {
     for (const { queue, fragments } of postponed) {
       queue.waiting = [...fragments, ...queue.waiting];

@@ -98,7 +98,7 @@ function withoutWithdrawn(deviceBatches: DeviceBatch[]): DeviceBatch[] {
   });
 }
 
-/** Fails what follows of devices that had something given up, so that everything comes again in order. */
+/** Fails later messages of devices with a given-up message, so that everything comes again in order. */
 function withoutGivenUp(deviceBatches: DeviceBatch[], { givenUp, deps }: Storing): DeviceBatch[] {
   if (givenUp.size === 0) return deviceBatches;
   const error = new DomainError(
@@ -194,7 +194,8 @@ function forgetDeviceStates(deviceBatches: DeviceBatch[]): void {
 type RetryPlan = { parts: DeviceBatch[][]; next: DeviceBatch[] };
 
 /**
- * Plans what to try next with messages that a transaction could not store. Messages in neither part have failed.
+ * Plans what to try next with messages that a transaction could not store. Messages in neither `parts` nor `next` have
+ * failed.
  * - A device that changed in the meantime is read again, and its account stored apart from the others.
  * - While the database is away, everything is kept, within the bounds of `retry`.
  * - If an item is to blame, the batch is split, by account first, until that item is alone.
@@ -213,7 +214,7 @@ async function planRetry(
   const isAgainRight = isVoid || isRedelivery || isTransient(error);
   if (isTransient(error)) {
     deps.failing.lastMs = deps.monotonicClock();
-    // The database's own error is the cause behind the message for others.
+    // A `DomainError` has the database's error as its cause.
     deps.failing.state = stateOf(error instanceof DomainError ? error.cause : error);
   }
   if (isAgainRight && !mayFollow(attempts, deps)) return givenUp(deviceBatches, error, storing);
@@ -262,7 +263,7 @@ async function storeOthersFirst(
   { db }: StoreDeps,
 ): Promise<RetryPlan> {
   const atFault = await findDevicesAtFault(error, deviceBatches, db).catch(() => new Set<number>());
-  // The fault has no known device, so all of them are read again.
+  // No device can be blamed, so all of them are read again.
   if (atFault.size === 0) forgetDeviceStates(deviceBatches);
   const { ofThoseAtFault, ofOthers } = setApart(deviceBatches, atFault);
   const areBoth = ofThoseAtFault.length > 0 && ofOthers.length > 0;
@@ -384,7 +385,7 @@ export type StoreDeps = CommitDeps &
 type Storing = {
   /** Null for a part of a batch, which has no queues to report to. */
   batch: Batch | null;
-  /** Devices that had a message fail, in this batch or the one ahead of it. */
+  /** Devices with a failed message, in this batch or the one ahead of it. */
   givenUp: Set<DeviceQueue>;
   attempts: Attempts;
   deps: StoreDeps;

@@ -21,7 +21,7 @@ export async function saveStates(tx: Sql, deviceStates: DeviceState[]): Promise<
   return stood;
 }
 
-/** The same for devices that did not change their state: only their evidence is written. */
+/** The same for devices whose row changes only in its evidence or version. */
 export async function saveRuntimes(tx: Sql, deviceStates: DeviceState[]): Promise<number> {
   const saved = deviceStates.map(toSaved);
   const { whole = [], added = [] } = Object.groupBy(saved, ({ write }) => write.kind);

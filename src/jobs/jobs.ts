@@ -384,8 +384,8 @@ type Forget = {
 };
 
 /**
- * Of an account's ended jobs it keeps the newest, and of all accounts' those that ended since `sinceTs` (ms). It
- * keeps the lists of devices of jobs that ended since `devicesSinceTs`.
+ * Deletes jobs that ended before `sinceTs` (ms), and an account's ended jobs beyond its newest `keep`. Empties the lists
+ * of devices of jobs that ended before `devicesSinceTs`. `accountId` null: for all accounts, by time only.
  */
 export async function forgetJobs(
   sql: Sql,

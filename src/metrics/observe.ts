@@ -238,7 +238,7 @@ export function createMetrics(): Metrics {
   };
 }
 
-/** Serves `/metrics` on a port of its own. Rejects if it cannot listen there. */
+/** Serves `/metrics` on a separate port. Rejects if it cannot listen there. */
 export async function startMetrics(
   registry: Registry,
   { host, port }: { host: string; port: number },

@@ -171,7 +171,7 @@ export async function startDelivering(options: DeliveringOptions): Promise<Deliv
   };
 }
 
-/** The same database, but with at most so many queries and transactions under way. */
+/** The same database, but with at most `most` queries and transactions under way. */
 function inTurn(db: Database, most: number): Database {
   const waiting: (() => void)[] = [];
   let underWay = 0;

@@ -24,7 +24,7 @@ import type { WallMs } from '../lib/clock-readings.ts';
 
 type DueQuery = {
   nowTs: WallMs;
-  /** At most so many of each lane. */
+  /** How many to claim in each lane, at most. */
   places: Places;
   perAccount: number;
   perHost: number;

@@ -286,7 +286,7 @@ async function verifySignature(token: string, keysById: Map<string, Buffer>) {
         if (!key) throw new errors.JWSSignatureVerificationFailed();
         return key;
       },
-      // The epoch as the current date: the caller checks expiry, each time it is used.
+      // Verified as of the epoch, so that no token counts as expired: the caller checks expiry at each use.
       // oxlint-disable-next-line no-restricted-globals -- a given time
       { algorithms: [algorithm], issuer, audience, currentDate: new Date(0) },
     );

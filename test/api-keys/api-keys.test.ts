@@ -165,8 +165,8 @@ test('the audit trail contains the key and what it does', async () => {
 
 test.each([
   ['without a scope', { scopes: [] }, '/scopes'],
-  ['with a scope that is none', { scopes: ['everything'] }, '/scopes/0'],
-  ['that has ended already', { scopes: ['data:read'], expiresTs: 1 }, '/expiresTs'],
+  ['with an unknown scope', { scopes: ['everything'] }, '/scopes/0'],
+  ['that has already expired', { scopes: ['data:read'], expiresTs: 1 }, '/expiresTs'],
   ['without a name', { scopes: ['data:read'], name: '' }, '/name'],
 ])('a key %s is refused', async (_what, given, path) => {
   const app = await openApp(service.url);

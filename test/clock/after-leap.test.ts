@@ -268,9 +268,9 @@ describe.each(databaseKinds)('after a leap of the clock, on %s', (kind) => {
 
   test.each([
     { what: 'a silence', purpose: onSense({ noneForMs: 1_000 }), ts: null },
-    { what: 'what lasts', purpose: onSense({ forMs: 1_000 }, { isGt: 8 }), ts: null },
+    { what: 'a lasting condition', purpose: onSense({ forMs: 1_000 }, { isGt: 8 }), ts: null },
     {
-      what: 'what lasts, by the time of the device',
+      what: "a lasting condition, by the device's time",
       purpose: onSense({ forMs: 1_000 }, { isGt: 8 }),
       ts: 0,
     },

@@ -105,10 +105,10 @@ describe('a firing', () => {
   const pushing = { cloud: { sendPush: true } };
   const isAny = { sId: '0x1', thresholds: { isAny: true } };
   test.each([
-    ['nobody, where nobody is notified', { causes: [above20] }, 'nobody'],
-    ['an alarm, of a push', { causes: [above20], actions: pushing }, 'alarm'],
+    ['nobody, if nobody is notified', { causes: [above20] }, 'nobody'],
+    ['an alarm, for a push', { causes: [above20], actions: pushing }, 'alarm'],
     ['a silent alarm', { causes: [above20], actions: { alarm: true } }, 'silent-alarm'],
-    ['a notice, of any value', { causes: [isAny], actions: pushing }, 'notice'],
+    ['a notice, for any value', { causes: [isAny], actions: pushing }, 'notice'],
     ['a notice, by choice', { causes: [above20], actions: { ...pushing, alarm: false } }, 'notice'],
     ['an alarm, by choice', { causes: [isAny], actions: { ...pushing, alarm: true } }, 'alarm'],
   ])('concerns %s', (_name, event, tells) => {

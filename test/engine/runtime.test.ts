@@ -93,8 +93,8 @@ describe("once the service's clock is right again after it was ahead", () => {
   // test/vectors/clock.json covers what happens to the times.
   test.each([
     ['a silence', { threshold: { noneForMs: 60_000 } }],
-    ['what lasts', { threshold: { forMs: 60_000 }, thresholds: { isGt: 20 } }],
-    ['what ages', { threshold: { maxAgeMs: 60_000 }, thresholds: { isGt: 20 } }],
+    ['a lasting condition', { threshold: { forMs: 60_000 }, thresholds: { isGt: 20 } }],
+    ['a condition that ages', { threshold: { maxAgeMs: 60_000 }, thresholds: { isGt: 20 } }],
     ['a statistic', { threshold: { over: { ms: 60_000, stat: 'avg' } }, thresholds: { isGt: 20 } }],
   ])('%s that began before the leap stays the same object, another does not', (_name, cause) => {
     const before = back(cause, latestTs);

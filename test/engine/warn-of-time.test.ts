@@ -29,8 +29,8 @@ describe('warns of a notice at every firing', () => {
   });
 
   test.each([
-    ['nobody is told', [anything], {}],
-    ['it is meant', [anything], { ...push, alarm: false }],
+    ['nobody is notified', [anything], {}],
+    ['it is intended', [anything], { ...push, alarm: false }],
     ['a cause waits for something', [anything, high], push],
     ['a cause lasts', [{ ...anything, threshold: { forMs: minute } }], push],
   ])('but not if %s', (_, causes, actions) => {
@@ -52,8 +52,8 @@ describe('warns of a notice at every firing', () => {
 describe('warns of an alarm member without effect:', () => {
   const none = 'it has no effect: nobody is notified of this event';
   test.each([
-    ['repeatMs, where nobody is told', [high], { repeatMs: minute }, none],
-    ['keepMs, where nobody is told', [high], { keepMs: minute }, none],
+    ['repeatMs, if nobody is notified', [high], { repeatMs: minute }, none],
+    ['keepMs, if nobody is notified', [high], { keepMs: minute }, none],
     ['repeatMs of an alarm that is only listed', [high], { alarm: true, repeatMs: minute }, none],
     [
       'repeatMs of a notice',

@@ -43,7 +43,7 @@ describe.each(databaseKinds)('values without a time, on %s', (kind) => {
     { what: 'set back by an hour', byMs: -hourMs },
     { what: 'a year ahead', byMs: yearMs },
   ])(
-    'of a service whose clock is $what, then right again, are stored and evaluated',
+    'of a service whose clock is $what, then correct again, are stored and evaluated',
     async ({ byMs }) => {
       await values([null, 31, 0]);
       await values([null, 32, byMs + 1_000]);
@@ -56,7 +56,7 @@ describe.each(databaseKinds)('values without a time, on %s', (kind) => {
     },
   );
 
-  test.each([-hourMs, yearMs])('and so are states that it reports (%d ms)', async (byMs) => {
+  test.each([-hourMs, yearMs])('and so are reported states (%d ms)', async (byMs) => {
     await values([null, 1, 0]);
     const report = (arrived: number) => {
       const content: UplinkContent = { kind: 'state', report: { puId: 7, stId: 1 } };
@@ -75,7 +75,7 @@ describe.each(databaseKinds)('values without a time, on %s', (kind) => {
   });
 });
 
-describe('the time that a value without one is given', () => {
+describe('the time given to a value without one', () => {
   const without = (count: number): UplinkContent => ({
     kind: 'measurements',
     items: Array.from({ length: count }, (_, index) => ({ index, value: { sId: '0x1', val: 1 } })),
@@ -85,19 +85,19 @@ describe('the time that a value without one is given', () => {
   const give = (queue: ReturnType<typeof newDeviceQueue>, count: number, arrivedTs: number) =>
     timesOf(assignTimestamps({ content: without(count), arrivedTs }, queue));
 
-  test('is its own, however many come at once', () => {
+  test('is unique, however many come at once', () => {
     const queue = newDeviceQueue(someDevice(1));
     const times = [...give(queue, 20_000, now), ...give(queue, 1, now + 1)];
     expect(new Set(times).size).toBe(20_001);
   });
 
-  test('is that of its arrival where the last one was given by a clock that was ahead', () => {
+  test('is that of its arrival if the last one came from a clock that was ahead', () => {
     const queue = newDeviceQueue(someDevice(1));
     give(queue, 1, now + yearMs);
     expect(give(queue, 2, now)).toEqual([now, now + 1]);
   });
 
-  test('begins anew when the clock was set, by however little', () => {
+  test('starts anew when the clock was set, by however little', () => {
     const queues = new DeviceQueues(10);
     const queue = queues.queueOf(someDevice(1));
     give(queue, 1, now + 5_000);
@@ -115,7 +115,7 @@ describe('a time while the clock is in doubt', () => {
 
   test.each([
     {
-      name: 'right, of a clock set back',
+      name: 'correct, with the clock set back',
       ts: now,
       arrivedTs: now - hourMs,
       spanMs: hourMs,
@@ -136,7 +136,7 @@ describe('a time while the clock is in doubt', () => {
       reason: 'future-timestamp',
     },
     {
-      name: 'right, of a clock a year ahead',
+      name: 'correct, with the clock a year ahead',
       ts: now,
       arrivedTs: now + yearMs,
       spanMs: -yearMs,
@@ -150,14 +150,14 @@ describe('a time while the clock is in doubt', () => {
       reason: null,
     },
     {
-      name: 'older than both keep',
+      name: 'older than both allow',
       ts: now - 91 * 24 * hourMs,
       arrivedTs: now + yearMs,
       spanMs: -yearMs,
       reason: 'expired-timestamp',
     },
     {
-      name: 'right, of a clock a year ahead that is believed',
+      name: 'correct, with a trusted clock a year ahead',
       ts: now,
       arrivedTs: now + yearMs,
       spanMs: 0,

@@ -8,7 +8,7 @@ const listed = listProgramTests(root);
 
 test.each([
   ['the service as a program', 'test/process/start.test.ts'],
-  ['a database server, by way of another file', 'test/faults/faults.test.ts'],
+  ['a database server, through another file', 'test/faults/faults.test.ts'],
   ['a browser', 'test/console/walk.test.ts'],
 ])('a test that starts %s is left out of `npm test`', (_, file) => {
   expect(listed).toContain(file);

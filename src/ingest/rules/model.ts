@@ -277,7 +277,7 @@ export type EarliestDue = {
 
 /**
  * How a device's evidence is stored: the whole of it as of some version of the device's row, and the measurements
- * evaluated since (`evidence_log`). Evaluating these again on top of the whole gives the evidence of now.
+ * evaluated since (`evidence_log`). Evaluating these on top of the whole gives the current evidence.
  */
 export type EvidenceLog = {
   /** The version with which the whole was written; null if the whole is written next. */

@@ -2,10 +2,10 @@
 import { readFileSync } from 'node:fs';
 
 /**
- * The optional dependency that holds Node for a platform; undefined where there is none.
+ * The optional dependency with Node for a platform; undefined if there is none.
  *
  * @param {string} projectDir
- * @param {{ platform: string; arch: string }} of as `process` names them
+ * @param {{ platform: string; arch: string }} of as in `process`
  * @returns {string | undefined}
  */
 export function findNodePackage(projectDir, { platform, arch }) {

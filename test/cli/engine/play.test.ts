@@ -107,7 +107,7 @@ test('a list of purposes, a profile and several files are one profile each', asy
 describe('errors name their place', () => {
   const good = `${JSON.stringify(value(9, 0))}\n`;
   const wrongLines: [name: string, stream: string, message: string][] = [
-    ['no JSON', `${good}{"sId":"0x10",val:9}\n`, 'standard input:2:15: expected a name'],
+    ['not JSON', `${good}{"sId":"0x10",val:9}\n`, 'standard input:2:15: expected a name'],
     [
       'a cut line',
       `${good}\n{"sId":\n`,
@@ -129,7 +129,7 @@ describe('errors name their place', () => {
       'standard input:1: expected a measurement { sId, val, ts }, an array',
     ],
     [
-      'no time',
+      'without a time',
       lines({ sId: '0x10', val: 9 }),
       'standard input:1: the first line must give a time',
     ],

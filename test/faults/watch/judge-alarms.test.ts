@@ -6,7 +6,7 @@ import { rules, type Role } from './roles.ts';
 const startTs = Date.UTC(2026, 0, 15, 12);
 const answerMs = 20;
 
-/** A device that sent so many messages, each answered at once, with what is to come of them. */
+/** A device that sent this many messages, each answered at once, with what should follow from them. */
 function deviceOf(role: Role, count: number, firstAlarmId: number): Watched {
   const { thresholdMs, pauseMs } = rules[role];
   let ts = startTs + 100;
@@ -58,7 +58,7 @@ function evidence(): Evidence & Record<'swinging' | 'lasting' | 'silent' | 'live
   };
 }
 
-/** How many alarms there were is no matter. */
+/** The number of alarms does not matter. */
 function judgeAlarms(given: Evidence) {
   const { alarms: _, ...wrong } = judge(given);
   return wrong;
@@ -67,24 +67,28 @@ const { alarms: _, ...nothing } = noWrongs;
 
 const first = <T>([one]: T[]): T => one as T;
 
-test('what is as it should be is found so', () => {
+test('correct evidence is judged correct', () => {
   const all = evidence();
   expect(all.told.length).toBeGreaterThan(50);
   expect(judgeAlarms(all)).toEqual(nothing);
 });
 
-describe('it is noticed that', () => {
+describe('it detects that', () => {
   test.each<[string, (all: ReturnType<typeof evidence>) => void, Partial<typeof nothing>]>([
     ['an alarm is missing', ({ swinging }) => swinging.alarms.pop(), { alarmsUntold: 1 }],
-    ['an alarm was told to nobody', ({ told }) => told.shift(), { alarmsUntold: 1 }],
-    ['nobody heard that one is over', ({ told }) => told.splice(1, 1), { alarmsUntold: 1 }],
+    ['nobody was notified of an alarm', ({ told }) => told.shift(), { alarmsUntold: 1 }],
+    [
+      'nobody was notified of the end of an alarm',
+      ({ told }) => told.splice(1, 1),
+      { alarmsUntold: 1 },
+    ],
     [
       'an alarm opened twice',
       ({ swinging }) => swinging.alarms.push({ ...first(swinging.alarms), alarmId: 999 }),
       { alarmsInvented: 1, alarmsUntold: 1 },
     ],
     [
-      'one was told with two numbers',
+      'a message was sent under two numbers',
       ({ told }) => told.push({ ...first(told), webhookId: 'another' }),
       { toldTwice: 1 },
     ],
@@ -95,12 +99,12 @@ describe('it is noticed that', () => {
       { firingsLost: 1, alarmsInvented: 1 },
     ],
     [
-      'a tick is missing, of what lasts',
+      'a tick of a lasting value is missing',
       ({ lasting }) => void (lasting.firings.shift(), lasting.alarms.shift()),
       { firingsLost: 1 },
     ],
     [
-      'a tick is missing, of a silence',
+      'a tick of a silence is missing',
       ({ silent }) => void (silent.firings.splice(3, 1), silent.alarms.splice(3, 1)),
       { firingsLost: 1 },
     ],
@@ -115,7 +119,7 @@ describe('it is noticed that', () => {
       { firingsInvented: 1, firingsLost: 1, alarmsInvented: 1, alarmsUntold: 1 },
     ],
     [
-      'a device that is never silent was called so',
+      'a device that is never silent was reported silent',
       ({ lively }) => lively.firings.push(first(lively.messages).ts + 15_000),
       { firingsInvented: 1, alarmsUntold: 1 },
     ],
@@ -152,12 +156,12 @@ describe('it is noticed that', () => {
     lively.alarms.push({ alarmId: 999, sinceTs: firedTs, closedBy: null });
     all.told.push({ type: 'alarm.opened', alarmId: 999, webhookId: '999' });
     expect(judgeAlarms(known)).toEqual({ ...nothing, firingsInvented: 1 });
-    // Silent for so long while it listened: that may be told.
+    // It was silent this long while the service listened, so an alarm is allowed.
     expect(judgeAlarms(all)).toEqual(nothing);
   });
 });
 
-test('a firing that may be of either of two silences is of the one that has to be there', () => {
+test('a firing that may belong to either of two silences belongs to the required one', () => {
   const installedTs = startTs;
   const messages = [403, 5_315, 9_500].map((ms) => ({
     ts: startTs + ms,
@@ -189,7 +193,7 @@ test('a firing that may be of either of two silences is of the one that has to b
   expect(judgeAlarms(all)).toEqual(nothing);
 });
 
-test('a device may be silent while one connector of several does not listen, and not while none does', () => {
+test('a device may be silent while one connector of several does not listen, but not while none does', () => {
   const { silent } = evidence();
   const [message, next] = [silent.messages[3], silent.messages[4]] as [Message, Message];
   const around = { fromTs: message.ts - 10_000, toTs: (next.ackedTs ?? 0) + 10_000 };

@@ -79,7 +79,7 @@ export async function call<T>(
   throw errorOf(response, answer);
 }
 
-/** Reads at most so many lines of a list, then aborts, which stops the service too. */
+/** Reads at most `most` lines of a list, then aborts, which stops the service too. */
 export async function callLines<T>(
   path: string,
   { query, signal }: Pick<Options, 'query' | 'signal'>,

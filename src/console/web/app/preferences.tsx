@@ -49,7 +49,7 @@ const colors = (
   'ok-soft bad bad-soft warn warn-soft series-1 series-1-band'
 ).split(' ');
 
-/** The chosen theme. Besides this, only the choice about keyboard shortcuts is stored in the browser. */
+/** The chosen theme. Besides it, local storage contains only whether keyboard shortcuts are on. */
 export const theme = signal<Theme>(readTheme());
 
 /** Registered as colours, not as text: so a script that reads one gets the current theme's value. */

@@ -139,9 +139,9 @@ export function nameOf(
   return purposes.length > 1 ? `${purpose?.name || puId}: ${name}` : name;
 }
 
-/** The line bridges so many buckets without a value, because a device may be a little late. */
+/** The line bridges this many buckets without a value, because a device may be a little late. */
 const bridged = 2;
-/** A step longer than so many usual ones counts as a gap. */
+/** A step longer than this many usual ones counts as a gap. */
 const late = 3;
 
 /**
@@ -205,7 +205,7 @@ export function clusters(
   return found;
 }
 
-/** A limit farther away than so many times the range of the values would flatten them. */
+/** A limit farther away than this many times the range of the values would flatten them. */
 const farthest = 2;
 
 type View = { limits: readonly Limit[]; alarms: readonly Span[]; span: Span };
