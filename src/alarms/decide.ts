@@ -47,9 +47,7 @@ export type DecideDeps = {
   mayTellFirings: (accountId: number, events: number) => boolean;
 };
 
-/**
- * How many recorded events the alarms count as that a transaction opened, by account; to be counted after the commit.
- */
+/** How many recorded events a transaction's opened alarms count as, by account; to be counted after the commit. */
 export type Opened = ReadonlyMap<number, number>;
 
 /**

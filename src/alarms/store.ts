@@ -303,10 +303,7 @@ export async function listWaitingSenses(
   return new Map(rows.map(({ deviceId, sIds }) => [deviceId, new Set(sIds)]));
 }
 
-/**
- * Deletes alarms that closed before `beforeTs` (ms), some thousand rows in each transaction. Returns how many it
- * deleted.
- */
+/** Deletes alarms that closed before `beforeTs` (ms), some thousand rows in each transaction. Returns how many. */
 export function forgetAlarms(db: Sql, beforeTs: number, signal?: AbortSignal): Promise<number> {
   const deleteSome = (limit: number) =>
     db.query(

@@ -78,10 +78,7 @@ type DeliverySide = {
 const perAccount = 2;
 /** Per host of webhooks too: an account limit is no bound for somebody with many accounts and one receiver. */
 const perHost = 16;
-/**
- * How many database connections all deliveries of this process use at once: deliveries that begin together also end
- * together.
- */
+/** Database connections that all deliveries of this process share: deliveries that begin together also end together. */
 const databasePlaces = 4;
 /** The lease outlasts any delivery, and the transaction that stores its outcome. */
 const leaseMarginMs = 30_000;
@@ -155,8 +152,7 @@ export async function startDelivering(options: DeliveringOptions): Promise<Deliv
       undelivered.flush();
       await announce();
       const nowTs = believedTs();
-      // While the clock is in doubt no message counts as too old; messages to contacts that are gone are still given
-      // up.
+      // While the clock is in doubt no message counts as too old; those to contacts that are gone are still given up.
       await giveUp(db, { beforeMs: (nowTs ?? 0) - dayMs, nowTs: clock() });
       if (nowTs !== null) await forgetRecipients(db, nowTs - dayMs);
     },
@@ -292,10 +288,7 @@ function isOfRecipient(kind: ChannelName, verdict: DriverVerdict, reason: Reason
   return isForPrograms || (verdict !== 'again' && reason !== unconfigured) ? true : null;
 }
 
-/**
- * Why a message is not sent after all. This is checked at each attempt, because a message that waited may be older than
- * the current rules.
- */
+/** Why a message is not sent after all; checked at each attempt, because it may be older than the current rules. */
 function reasonAgainst(delivery: Delivery, isAllowedNumber: NumberRule): Reason | null {
   if (delivery.isDisabled) return 'account-disabled';
   if (delivery.type !== 'confirm' && !delivery.isConfirmed) return 'not-confirmed';

@@ -13,8 +13,7 @@ export const providerUrl = z.url({ protocol: /^https?$/ });
 export const providerTimeoutMs = z.int().min(100).max(60_000).default(10_000);
 
 /**
- * Milliseconds to wait from now on, from `Retry-After` (RFC 9110 section 10.2.3: seconds or a date); undefined if it is
- * neither.
+ * Milliseconds to wait, from `Retry-After` (RFC 9110 section 10.2.3: seconds or a date); undefined if it is neither.
  */
 export function readRetryAfter(text: string | null | undefined, nowTs: WallMs): number | undefined {
   if (text === null || text === undefined) return undefined;
