@@ -259,7 +259,7 @@ const AlarmQuery = z.object({
   limit: limitQuery(100, 10),
   cursor: cursorQuery(AlarmCursor),
 });
-export type AlarmQuery = z.output<typeof AlarmQuery>;
+type AlarmQuery = z.output<typeof AlarmQuery>;
 
 export const ListedAlarm = AlarmView.safeExtend({
   deliveries: z.array(AlarmDelivery).meta({
@@ -298,7 +298,7 @@ const QuietBody = z
     reason: Text.max(200).optional(),
   })
   .meta({ id: 'QuietUntil' });
-export type QuietBody = z.infer<typeof QuietBody>;
+type QuietBody = z.infer<typeof QuietBody>;
 
 /** Whether the time may be the end of a snooze or a mute. */
 export const isAhead = (untilTs: number, nowTs: WallMs): boolean =>

@@ -63,7 +63,7 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
 const NotificationState = z
   .enum(['planned', 'queued', 'sent', 'logged', 'failed', 'held-back'])
   .meta({ id: 'NotificationState' });
-export type NotificationState = z.infer<typeof NotificationState>;
+type NotificationState = z.infer<typeof NotificationState>;
 
 /** The outcome for one recipient, as the device's owner sees it. */
 export const NotificationOutcome = z
@@ -123,7 +123,7 @@ const NotificationsResponse = z.object({
   notifications: z.array(NotificationOutcome),
   timestamp,
 });
-export type NotificationsResponse = z.infer<typeof NotificationsResponse>;
+type NotificationsResponse = z.infer<typeof NotificationsResponse>;
 
 /** Deletes outcomes from before `beforeMs`; queued messages stay. */
 export async function forgetOutcomes(sql: Sql, beforeMs: number): Promise<void> {
