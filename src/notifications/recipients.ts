@@ -158,7 +158,7 @@ function judge(
 }
 
 /** What has happened to an alarm by the time a message about it is sent. */
-export type AlarmNow = {
+type AlarmNow = {
   alarmId: number;
   acknowledgedTs: number | null;
   snoozedUntilTs: number | null;
