@@ -1,4 +1,5 @@
 import type { Sql } from '../db/sql.ts';
+import { refuseUnknown } from '../http/errors.ts';
 import { invalid } from '../http/route.ts';
 
 /** Which devices of an account. Absent: any. `labels`: those that have one of them; null: any. */
@@ -8,7 +9,29 @@ type ExportFilter = {
   labels?: readonly string[] | null;
 };
 
+type Page = { limit: number; after: number };
+const wholeList: Page = { limit: 2_147_483_647, after: 0 };
+
 export type ExportedDevice = { id: number; uuid: string };
+
+/**
+ * The devices that a request asks for, in the order of their registration: all, or a page. Throws `not-found` for a
+ * device that is named and not there, and `invalid-input` as `refuseLabelList` does.
+ */
+export async function listAskedDevices(
+  sql: Sql,
+  accountId: number,
+  filter: ExportFilter,
+  { labelPath, page = wholeList }: { labelPath?: string | undefined; page?: Page } = {},
+): Promise<ExportedDevice[]> {
+  await refuseLabelList(sql, accountId, filter, labelPath);
+  if (!filter.uuids) return listFilteredDevices(sql, accountId, filter, page);
+  const { limit, after } = page;
+  const found = await listFilteredDevices(sql, accountId, filter);
+  // A label that is named too may leave some of them out, and one may be removed before the last page.
+  if (filter.label === undefined && after === 0) refuseUnknown(filter.uuids, found);
+  return found.filter(({ id }) => id > after).slice(0, limit);
+}
 
 /**
  * The account's devices that the filter lets through, in the order of their registration: all, or at most `limit`
@@ -18,7 +41,7 @@ export async function listFilteredDevices(
   sql: Sql,
   accountId: number,
   { uuids, label, labels }: ExportFilter,
-  { limit, after }: { limit: number; after: number } = { limit: 2_147_483_647, after: 0 },
+  { limit, after }: Page = wholeList,
 ): Promise<ExportedDevice[]> {
   const { rows } = await sql.query<ExportedDevice>({
     name: 'list-filtered-devices',
