@@ -34,6 +34,7 @@ import {
   type StreamScope,
   type WalkAlarms,
 } from './feed.ts';
+import { type EventFilters, isMatch } from './filter.ts';
 import { toAlarmChange, toEventView } from './schema.ts';
 
 type EventSourceDeps = {
@@ -484,13 +485,20 @@ export type EventFilter = StreamScope & {
   hasIds: boolean;
 };
 
-/** All of an account's devices, or one of them, as the streams of events alone are sent it. */
-export function eventFilterOf(deviceId: number | null, reach: Reach): EventFilter {
+/**
+ * All of an account's devices, or one of them, as the streams of events alone are sent it. The filters choose events;
+ * changes of alarms are not events, and all are sent.
+ */
+export function eventFilterOf(
+  deviceId: number | null,
+  reach: Reach,
+  asked: EventFilters,
+): EventFilter {
   return {
     accountId: reach.accountId,
     deviceId,
-    key: `events of ${reach.key}`,
-    takes: (row) => reach.has(row.deviceId),
+    key: JSON.stringify([reach.key, asked]),
+    takes: (row) => reach.has(row.deviceId) && (row.type === 'alarm' || isMatch(asked, row)),
     hasIds: true,
   };
 }

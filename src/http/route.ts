@@ -87,6 +87,8 @@ type Definition<
   /** What does not match is answered 404: there is no such thing. */
   params?: P;
   query?: Q;
+  /** Filters of a valid query that exclude each other, by their names. */
+  findContradictions?: (query: Parsed<Q>) => Problem[];
   body?: B;
   /** A body that works as it is, but for identifiers and tokens: the reference's, and each is sent in a test. */
   example?: B extends z.ZodType ? z.input<B> : never;
@@ -111,6 +113,8 @@ export type Route = Documentation & {
   auth: Auth;
   params?: z.ZodType;
   query?: z.ZodType;
+  /** Filters of a valid query that exclude each other, by their names. */
+  findContradictions?(query: unknown): Problem[];
   body?: z.ZodType;
   example?: unknown;
   response: z.ZodType;
