@@ -15,24 +15,23 @@ import type { BridgeOptions, BridgePorts, BridgeStatus, LeaseTerm } from './stat
 import type { MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
 export type Bridge = {
-  /** Resolves when the devices are served; after a while also when the broker is still away. */
+  /** Resolves when the devices are served, or after a while if the broker is still away. */
   ready: Promise<void>;
-  /** Takes nothing new; what is under way is stored and acknowledged, or neither, within `drainMs`. */
+  /** Accepts nothing new. Messages under way are stored and acknowledged within `drainMs`, or not acknowledged. */
   close(options: { drainMs: number }): Promise<void>;
-  /** Ends at once: nothing is read, acknowledged or published after it returns. */
+  /** Ends at once: nothing is read, acknowledged or published after this returns. */
   abandon(): void;
 };
 
-/** QoS 1 messages that the broker sends ahead of their commit: what shares transactions. */
+/** How many QoS 1 messages the broker sends ahead of their commit. These can share transactions. */
 const maxUnacked = 2_000;
 const maxUnackedBytes = 33_554_432;
-/** For the first subscription; a broker that is away longer is waited for beside everything else. */
+/** How long the start waits for the first subscription. A broker that is away longer does not delay anything else. */
 const patienceMs = 5_000;
 
 /**
- * Serves the devices of an external MQTT 5 broker, as a member of a shared subscription (MQTT 5
- * section 4.8.2) or alone: a message is acknowledged to the broker once it is committed, and what
- * the broker redelivers changes nothing.
+ * Serves the devices of an external MQTT 5 broker, as a member of a shared subscription (MQTT 5 section 4.8.2) or
+ * alone. A message is acknowledged to the broker once it is committed, and a redelivery changes nothing.
  */
 export function startBridge(
   options: BridgeOptions,
@@ -57,7 +56,7 @@ export function startBridge(
     onSubscribed: onServed,
     onSilent,
     onMessage(topic, payload, held, next) {
-      // Never asked for the next one: what is not taken is not acknowledged.
+      // Never calls `next`: what is not taken is not acknowledged.
       if (isDraining) return;
       unacknowledged.hold(held);
       arrivals.accept(
@@ -68,7 +67,7 @@ export function startBridge(
           unacknowledged.giveUp(held);
           if (isDraining) return;
           status.refused('not-stored');
-          // Ingest says once why a whole batch is not stored for now.
+          // Ingest logs once why a whole batch is not stored for now.
           if (!isUnavailableError(err))
             log.error(
               { event: 'message.not-stored', err, topic },
@@ -129,27 +128,27 @@ type BridgeDownlinksDeps = {
   ports: BridgePorts;
   log: Log;
   publish: (topic: string, payload: Buffer) => Promise<void>;
-  /** A clock that only goes forward, in milliseconds. */
+  /** A monotonic clock, ms. */
   now: MonotonicClock;
 };
 
-/** Devices that are remembered; one that was evicted is added again with its next message. */
+/** How many devices are remembered. One that was evicted is added again with its next message. */
 const maxQueues = 20_000;
 const maxQueued = 100;
 const maxBytes = 33_554_432;
 const askedAgainMs = 1_000;
-/** How often kept texts are looked for while a device sends: it may have subscribed only now. */
+/** How often to look for kept texts while a device sends: it may have subscribed only now. */
 const lookForTextsMs = 10_000;
 
 /**
- * Downlinks to devices behind the broker, which does not say who is connected there. A profile or a
- * configuration is published by every bridge, and the broker answers whether anybody subscribes; other
- * messages are published by bridges that received something of the device.
+ * Sends messages to devices behind the broker, which does not say who is connected there. Every bridge publishes
+ * profiles and configurations, and the broker answers whether anybody subscribes. Other messages are published by
+ * bridges that have received something from the device.
  */
 export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlinksDeps) {
   const { bus } = ports;
   const queues = new LRUCache<string, DownlinkQueue>({ max: maxQueues });
-  /** When kept texts were last looked for; it outlives a queue that ended because nobody listened. */
+  /** When kept texts were last looked for. Outlives a queue that ended because nobody subscribes. */
   const looked = new LRUCache<string, number>({ max: maxQueues });
   const deps = { ports, log, maxQueued, budget: createDownlinkBudget(maxBytes) };
 
@@ -214,7 +213,7 @@ export function startBridgeDownlinks({ ports, log, publish, now }: BridgeDownlin
   ];
 
   return {
-    /** Something was received of the device: this bridge publishes its downlinks. */
+    /** Something was received from the device, so this bridge publishes its messages. */
     heard(device: DeviceIdentity): void {
       const queue = queueOf(device);
       const monotonicMs = now();
@@ -250,10 +249,10 @@ type Arrival = {
 };
 
 const ingestedAgainMs = 500;
-/** Between two lines about devices that are not served. */
+/** The interval between log lines about devices that are not served. */
 const tellEveryMs = 10_000;
 
-/** The way of a message from the broker into the database, one device's in the order they came. */
+/** Carries messages from the broker to ingest, those of one device in the order in which they came. */
 export function createArrivals(deps: ArrivalsDeps) {
   const { ports, rejectionsPerMessage: max, observe, log, now, status, onHeard, stopping } = deps;
   /** Messages of devices that are being looked up. */
@@ -289,7 +288,7 @@ export function createArrivals(deps: ArrivalsDeps) {
     if ('device' in found && !found.device) tellOfUnknown(uuid);
   }
 
-  /** Not of each message: a whole fleet may go on publishing. The count is in the metrics. */
+  /** Does not log each message: a whole fleet may go on publishing. The metrics have the count. */
   function tellOfUnknown(uuid: string): void {
     const monotonicMs = now();
     if (monotonicMs - toldMs < tellEveryMs) return;
@@ -305,8 +304,8 @@ export function createArrivals(deps: ArrivalsDeps) {
     const prefix = upPrefix(device.uuid);
     const mayTell = () => mayTellNow(device.uuid);
     const uplink = parseUplink(topic, prefix, payload, arrivedTs, max, mayTell);
-    // All devices share the broker's connection, on which acknowledgements keep their order [MQTT-4.6.0-2]:
-    // if one account had to wait, all would.
+    // All devices share the broker's connection, on which acknowledgements keep their order [MQTT-4.6.0-2]: if one
+    // account had to wait, all would.
     if ((ports.throttle?.waitMs(device.accountId) ?? 0) > 0) {
       uplink.leavesEventsOut = true;
       ports.throttle?.waits(device, topic);
@@ -318,7 +317,7 @@ export function createArrivals(deps: ArrivalsDeps) {
   }
 
   return {
-    /** One of the callbacks is called in the end. */
+    /** Exactly one of the callbacks is called in the end. */
     accept(
       topic: string,
       payload: Buffer,
@@ -340,7 +339,7 @@ export function createArrivals(deps: ArrivalsDeps) {
   };
 }
 
-/** A message that waits for its commit: given up only by a service that stops. */
+/** A message that waits for its commit. It is given up only when the service stops. */
 class Carried implements Delivery {
   readonly stored: () => void;
   readonly #stopping: AbortSignal;
@@ -357,7 +356,7 @@ class Carried implements Delivery {
   }
 
   failed(error: unknown): void {
-    // Removed meanwhile: there is nothing left that it could belong to.
+    // The device was removed meanwhile, so the message belongs to nobody.
     if (isGone(error)) this.stored();
     else this.#onFailed(error);
   }

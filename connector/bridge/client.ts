@@ -21,29 +21,29 @@ import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 type BrokerClientOptions = {
   broker: BrokerAddress;
   maxPacketBytes: number;
-  /** Messages that the broker may send ahead of their acknowledgements, MQTT 5 section 3.1.2.11.3. */
+  /** How many messages the broker may send ahead of their acknowledgements, MQTT 5 section 3.1.2.11.3. */
   maxUnacked: number;
   now: MonotonicClock;
   status: BridgeStatus;
-  /** Takes a message; nothing more is read before `next` is called. */
+  /** Takes a message. Nothing more is read before `next` is called. */
   onMessage: (topic: string, payload: Buffer, held: UnacknowledgedPacket, next: () => void) => void;
   onClosed: () => void;
   onSubscribed: () => void;
-  /** Nothing was heard of a broker that serves this bridge for 6 s; then again and again. */
+  /** A broker that serves this bridge was silent for 6 s; called again after each further 6 s. */
   onSilent: () => void;
 };
 
-/** Time the broker keeps the bridge's session, and with it what waits there, while it is away. */
+/** How long the broker keeps the bridge's session, with the messages that wait there, while the bridge is away. */
 const sessionExpirySeconds = 7 * 86_400;
 const reconnectMs = 1_000;
-/** For the broker's first answer. */
+/** How long to wait for the broker's first answer. */
 const connectTimeoutMs = 10_000;
 /** How long the broker has to answer a DISCONNECT. */
 const goodbyeMs = 1_000;
-/** Properties of MQTT 5 in front of a payload that is as large as allowed. */
+/** Room for MQTT 5 properties before a payload of the largest size. */
 const propertyBytes = 1_024;
 
-/** A client that connects when it is told to, and whose session outlives its connections. */
+/** A client that connects when told to, and whose session outlives its connections. */
 function openClient({ broker, maxPacketBytes, maxUnacked }: BrokerClientOptions): MqttClient {
   return connect(broker.url, {
     manualConnect: true,
@@ -55,7 +55,7 @@ function openClient({ broker, maxPacketBytes, maxUnacked }: BrokerClientOptions)
     clean: false,
     resubscribe: false,
     reconnectPeriod: reconnectMs,
-    // Also after a refusal: what the broker is told about its users may change.
+    // Also retries after a refusal: the broker's users may be changed meanwhile.
     reconnectOnConnackError: true,
     connectTimeout: connectTimeoutMs,
     properties: {
@@ -66,7 +66,7 @@ function openClient({ broker, maxPacketBytes, maxUnacked }: BrokerClientOptions)
   });
 }
 
-/** The bridge's connection to the broker: a message is acknowledged when it is stored. */
+/** The bridge's connection to the broker. A message is acknowledged when it is stored. */
 export function createBrokerClient(options: BrokerClientOptions) {
   const { broker, now, status, onMessage, onClosed } = options;
   const filter = filterOf(broker);
@@ -75,7 +75,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
   let isClosing = false;
   let isSubscribed = false;
   let isHeldUp = false;
-  /** Why the connection ends: the first reason counts. */
+  /** Why the connection ends. The first reason counts. */
   let finding: Finding | null = null;
   const find = (found: Finding) => (finding ??= found);
 
@@ -86,7 +86,7 @@ export function createBrokerClient(options: BrokerClientOptions) {
     onSilent() {
       if (isSubscribed) {
         find({ brokerError: 'no-answer' });
-        // Said now: whoever is told next may end this client.
+        // Reported now, because `onSilent` may end this client.
         status.disconnected({ brokerError: 'no-answer' });
         client.stream.destroy();
       }
@@ -113,14 +113,14 @@ export function createBrokerClient(options: BrokerClientOptions) {
     });
   });
   client.on('connect', (connack) => {
-    // The broker would close the connection (MQTT 5 section 3.2.2.3.13).
+    // Otherwise the broker would close the connection (MQTT 5 section 3.2.2.3.13).
     const refusesShares = connack.properties?.sharedSubscriptionAvailable === false;
     if (broker.shareName === null || !refusesShares) return void subscribe();
     find({ brokerError: 'shared-subscriptions' });
     client.stream.destroy();
   });
   client.on('packetreceive', ({ cmd }) => {
-    // What waits in the session comes before the answer to the subscription.
+    // Messages that wait in the session arrive before the SUBACK.
     if (isSubscribed || cmd === 'publish') watchdog.heard();
   });
   client.on('disconnect', ({ reasonCode = 0 }) => {
@@ -180,49 +180,49 @@ export function createBrokerClient(options: BrokerClientOptions) {
       client.stream.destroy();
     },
 
-    /** Stops watching whether the broker is heard. */
+    /** Stops the watchdog. */
     stopListening: watchdog.end,
 
     async close(): Promise<void> {
       end();
-      // A broker that does not answer does not end the connection either.
+      // A broker that does not answer does not close the connection either.
       await waitAtMost(client.endAsync(!client.connected), goodbyeMs);
       client.stream.destroy();
     },
 
-    /** Ends the connection at once; the broker keeps the session for whoever is next. */
+    /** Ends the connection at once. The broker keeps the session for the next bridge. */
     abandon(): void {
       end();
       client.end(true);
-      // Also where an orderly end is under way.
+      // Also ends a connection whose orderly end is under way.
       client.stream.destroy();
     },
   };
 }
 
-/** What a bridge subscribes to: what all devices send, or its share of that. */
+/** What a bridge subscribes to: everything that devices send, or its share of it. */
 export function filterOf({ shareName }: Pick<BrokerAddress, 'shareName'>): string {
   const all = 'devices/+/up/#';
   return shareName === null ? all : `$share/${shareName}/${all}`;
 }
 
 type WatchdogOptions = {
-  /** The socket is not read at the moment: silence says nothing about the broker. */
+  /** The socket is not being read, so silence says nothing about the broker. */
   isHeldUp: () => boolean;
-  /** Nothing was heard for a while: time to ask. */
+  /** Nothing was heard for a while: time to send a ping. */
   onQuiet: () => void;
-  /** Nothing was heard for 6 s; again after each further 6 s. */
+  /** Nothing was heard for 6 s; called again after each further 6 s. */
   onSilent: () => void;
 };
 
 const tickMs = 500;
 const quietTicks = 4;
-/** A broker that says nothing for so long counts as gone: 6 s. */
+/** A broker that is silent for this long, 6 s, counts as gone. */
 const silentTicks = 12;
 
 /**
- * Watches whether the broker is heard. Counts ticks rather than time: a process that got no
- * processor finds its timer due once, and what the broker sent meanwhile still unread.
+ * Watches whether the broker is heard. It counts ticks instead of time: a process that got no processor finds its timer
+ * due once, while what the broker has sent is still unread.
  */
 function startWatchdog({ isHeldUp, onQuiet, onSilent }: WatchdogOptions) {
   let ticks = 0;
@@ -242,7 +242,7 @@ function startWatchdog({ isHeldUp, onQuiet, onSilent }: WatchdogOptions) {
 
 /** MQTT 5 section 2.4: no matching subscribers. */
 const noMatchingSubscribers = 16;
-/** Unacknowledged messages at most, also where the broker allows more. */
+/** The most unacknowledged messages, even if the broker allows more. */
 const maxInFlight = 200;
 
 type Message = {
@@ -253,8 +253,8 @@ type Message = {
 };
 
 /**
- * Publishes to the broker, never more at once than it takes: the client does not count, and a broker
- * ends a connection that exceeds its receive maximum (MQTT 5 section 3.3.4).
+ * Publishes to the broker, never more at once than it accepts. The client does not count, and a broker closes a
+ * connection that exceeds its receive maximum (MQTT 5 section 3.3.4).
  */
 export function createBrokerPublisher(
   client: MqttClient,
@@ -264,7 +264,7 @@ export function createBrokerPublisher(
   const waiting: Message[] = [];
   const sent = new Set<Message>();
 
-  /** Half of the receive maximum: after a reconnect the client resends in-flight messages by itself. */
+  /** Half of the receive maximum, because after a reconnect the client resends in-flight messages by itself. */
   const room = () =>
     Math.max(1, Math.min(maxInFlight, (client.serverProperties?.receiveMaximum ?? 65_535) >> 1));
 
@@ -299,7 +299,7 @@ export function createBrokerPublisher(
     sent.clear();
   });
 
-  /** Resolves once the broker has it for a subscriber; rejects where there is none, or no connection. */
+  /** Resolves once the broker has the message for a subscriber. Rejects without a subscriber or a connection. */
   return function publish(topic: string, payload: Buffer): Promise<void> {
     if (!client.connected) return Promise.reject(new Error('the broker is unreachable'));
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -309,23 +309,23 @@ export function createBrokerPublisher(
   };
 }
 
-/** A message of the broker on its way to the database. */
+/** A message from the broker on its way to the database. */
 export type UnacknowledgedPacket = {
   bytes: number;
   sinceMs: number;
   isStored: boolean;
-  /** 0: the broker waits for no acknowledgement. */
+  /** With QoS 0 the broker waits for no acknowledgement. */
   qos: number;
   messageId: number;
-  /** The connection it came over: nowhere else may it be acknowledged. */
+  /** The connection it came over. It may not be acknowledged on any other. */
   stream: Duplex;
 };
 
 type UnackedLimits = { maxMessages: number; maxBytes: number };
 
 /**
- * Messages that wait for their commit. Acknowledgements leave in the order in which the messages
- * came [MQTT-4.6.0-2], whatever the order of the commits.
+ * Messages that wait for their commit. Acknowledgements leave in the order in which the messages arrived
+ * [MQTT-4.6.0-2], whatever the order of the commits.
  */
 export function createUnacknowledged(
   room: UnackedLimits,
@@ -359,7 +359,7 @@ export function createUnacknowledged(
       if (held.qos > 0) queue.push(held);
     },
 
-    /** Calls back once there is room for another message; at once where there is. */
+    /** Calls back once there is room for another message, which may be at once. */
     whenRoom(resume: () => void): void {
       if (hasRoom()) resume();
       else onRoom = resume;
@@ -371,7 +371,7 @@ export function createUnacknowledged(
       goOn();
     },
 
-    /** It is committed, or there is nothing to commit. */
+    /** The message is committed, or there was nothing to commit. */
     settle(held: UnacknowledgedPacket): void {
       held.isStored = true;
       release(held);
@@ -382,10 +382,10 @@ export function createUnacknowledged(
       }
     },
 
-    /** This delivery is not going to be stored. */
+    /** This delivery will not be stored. */
     giveUp: release,
 
-    /** The connection is gone: what came over it is delivered again over the next one. */
+    /** The connection is gone. The broker redelivers its messages over the next one. */
     forgetOrder: () => void (queue = []),
 
     count: () => messages,

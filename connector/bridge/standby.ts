@@ -22,33 +22,31 @@ type StandByDeps = {
   rest?: RestPace;
 };
 
-/** How long a process that did not get to the broker leaves the lease to others. */
+/** How long a process that could not reach the broker leaves the lease to others. */
 type RestPace = {
-  /** After the first turn that failed; twice that after the next, and so on. */
+  /** After the first failed term; twice that after the next, and so on. */
   firstMs: number;
   maxMs: number;
-  /** Then, between two looks whether the broker answers. */
+  /** After that, the interval at which it checks whether the broker answers. */
   probeMs: number;
 };
 
 const usualRest: RestPace = { firstMs: 3_000, maxMs: 30_000, probeMs: 1_000 };
 
 export type StandBy = {
-  /** As that of a bridge; afterwards another one may take over. */
+  /** Closes the bridge; afterwards another process may take over. */
   close(options: { drainMs: number }): Promise<void>;
-  /** It is connected, or could take over: another process holds the lease, and it is asked for. */
+  /** Whether it is connected, or could take over: another process holds the lease, and this one competes for it. */
   isReady(): boolean;
 };
 
 /**
- * Runs the bridge while this process holds the lease, and only then. All who compete for it are the
- * same client to the broker: whoever gets it takes over the session, with all that was not
- * acknowledged, in its order. What the one before still had on its way is what the broker delivers
- * again, and is stored once.
+ * Runs the bridge only while this process holds the lease. To the broker all processes that compete are the same
+ * client, so the next holder takes over the session with everything that was not acknowledged, in its order. What the
+ * previous holder had under way is redelivered, and is stored once.
  *
- * A holder that does not get through to the broker gives the lease up, and competes again only when
- * others had time to try and the broker answers: while it is away for all of them, each
- * has had one turn and all wait for it.
+ * A holder that cannot reach the broker gives up the lease. It competes again only when others had time to try and the
+ * broker answers. While the broker is away for all of them, each tries once and then all wait.
  */
 export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
   const { broker, startLease, startBridge, status, log, rest = usualRest } = deps;
@@ -114,8 +112,8 @@ export async function startStandBy(deps: StandByDeps): Promise<StandBy> {
 const patienceMs = 2_000;
 
 /**
- * Whether a broker answers, even with a refusal. Without user name and password: a broker that takes the
- * user name for the client identifier would close the connection of the bridge that has it.
+ * Whether a broker answers, even with a refusal. Sends no user name or password: a broker that uses the user name as
+ * the client identifier would close the connection of the bridge that has it.
  */
 function isBrokerThere({ url, ca }: Pick<BrokerAddress, 'url' | 'ca'>): Promise<boolean> {
   const { promise, resolve } = Promise.withResolvers<boolean>();

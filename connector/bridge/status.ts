@@ -7,54 +7,54 @@ import type { Clock, MonotonicClock } from '../../src/lib/clock-readings.ts';
 /** `starting`: not known yet. `standby`: another process holds the lease. */
 type BridgeReason = BrokerError | 'starting' | 'standby';
 
-/** Why a message was not taken: from the broker, or (`not-published`) by it. */
+/** Why a message from the broker was not taken, or (`not-published`) one to it was not. */
 type RefusedMessage = 'no-device-topic' | 'unknown-device' | 'not-stored' | 'not-published';
 
-/** How things stand between a bridge and its broker. Times in milliseconds. */
+/** The state of a bridge's connection to its broker. Times in milliseconds. */
 export type BridgeView = {
   isConnected: boolean;
   /** Since when the bridge has been connected or disconnected. */
   sinceTs: number;
-  /** Why it is not connected; null where it is. */
+  /** Why it is not connected; null if it is. */
   reason: BridgeReason | null;
-  /** Whether it is this process's turn; null where bridges share. */
+  /** Whether this process holds the lease; null if bridges share the messages. */
   isLeaseHeld: boolean | null;
   lastInTs: number | null;
   lastOutTs: number | null;
   refused: ReadonlyMap<RefusedMessage, number>;
 };
 
-/** Told by the bridge what happens, read by whoever shows it. */
+/** Written by the bridge, read by whatever shows it. */
 export type BridgeStatus = {
-  /** The broker has taken the subscription. */
+  /** The broker has granted the subscription. */
   connected(): void;
   disconnected(finding: Finding): void;
-  /** It is not for this process to be connected, or not known yet. */
+  /** This process is not to be connected now, or that is not known yet. */
   waiting(reason: 'starting' | 'standby'): void;
   leaseHeld(isHeld: boolean): void;
-  /** Logs the line, once while things do not settle. */
+  /** Logs the line, but only once until things settle. */
   note(event: LogContext['event'], message: string): void;
   messageIn(): void;
   messageOut(): void;
   refused(reason: RefusedMessage): void;
   read(): BridgeView;
-  /** Ends what would still be said later. */
+  /** Cancels log lines that are still due. */
   end(): void;
 };
 
 type BridgeStatusOptions = {
   name: BridgeName;
-  /** Whether one bridge at a time is connected. */
+  /** Whether only one bridge at a time is connected. */
   hasLease: boolean;
   log: Log;
   clock: Clock;
-  /** The state, its reason or the lease changed. */
+  /** Called when the state, its reason or the lease has changed. */
   onChange?: () => void;
-  /** What lasts so long has settled, in milliseconds. Until all is well again each thing is said once. */
+  /** A state that lasts this long has settled, in milliseconds. Until all is well again each line is logged once. */
   settleMs?: number;
 };
 
-/** They pass by themselves when the broker or the network is back. */
+/** Errors that pass by themselves when the broker or the network is back. */
 const passing: ReadonlySet<BrokerError> = new Set([
   'closed',
   'unreachable',
@@ -64,8 +64,8 @@ const passing: ReadonlySet<BrokerError> = new Set([
 ]);
 
 /**
- * Keeps how things stand, and says in one line what changed. A connection that comes and goes every
- * second, or fails every second in the same way, is said once, and then what it came to.
+ * Keeps the state of the connection, and logs each change in one line. A connection that comes and goes every second,
+ * or fails every second in the same way, is logged once, and again with the state in which it settles.
  */
 export function createBridgeStatus(options: BridgeStatusOptions): BridgeStatus {
   const { name, log, clock, onChange = () => {}, settleMs = 30_000 } = options;
@@ -162,7 +162,7 @@ type BridgeName = {
   filter: string;
 };
 
-/** The address without what may be secret in it: user name, password and query. */
+/** The address without anything secret: user name, password and query. */
 export function withoutCredentials(url: string): string {
   const { protocol, host, pathname } = new URL(url);
   return `${protocol}//${host}${pathname === '/' ? '' : pathname}`;
@@ -249,27 +249,27 @@ function adviseOnCertificate({ connectorName, url }: BridgeName, { code }: Findi
   );
 }
 
-/** What a bridge is given: it is the broker that lets devices in. */
+/** What a bridge needs. Devices log in to the broker, not here. */
 export type BridgePorts = DevicePorts & {
-  /** The device that a topic names; null when there is none. Rejects with `unavailable`. */
+  /** The device that a topic names; null if there is none. Rejects with `unavailable`. */
   identify(uuid: string): Promise<DeviceIdentity | null>;
 };
 
-/** The right to be the one that is connected. */
+/** The right to be the connected bridge. */
 export type Lease = {
-  /** Gives back what is held, so that somebody else gets it, and competes no more for now. */
+  /** Gives up the lease for others, and does not compete for now. */
   rest(): void;
   /** Competes again after a rest. */
   compete(): void;
-  /** Whether who decides about it answers. */
+  /** Whether the authority over the lease answers. */
   isThere(): boolean;
-  /** Gives back what is held once `finish` has settled. */
+  /** Gives up the lease once `finish` has settled. */
   release(finish: () => Promise<void>): Promise<void>;
 };
 
 /**
- * Competes for a lease. `onLost` comes before anybody else has it; `onWaiting` says, once until it is
- * held, that somebody else does.
+ * Competes for a lease. `onLost` is called before anybody else has it. `onWaiting` is called once, until the lease is
+ * held, if somebody else has it.
  */
 export type StartLease = (holder: {
   onHeld: () => void;
@@ -277,46 +277,46 @@ export type StartLease = (holder: {
   onWaiting: () => void;
 }) => Promise<Lease>;
 
-/** What the holder of a lease is told by its bridge. */
+/** What a bridge tells the holder of the lease. */
 export type LeaseTerm = {
-  /** The broker has taken the subscription. */
+  /** The broker has granted the subscription. */
   onServed: () => void;
-  /** Nothing was heard of a broker that serves it for some seconds; said again and again. */
+  /** A broker that serves this bridge was silent for some seconds; called again and again. */
   onSilent: () => void;
 };
 
 export type BridgeOptions = {
   broker: BrokerAddress;
-  /** Largest packet that the broker is to pass on. */
+  /** The largest packet that the broker is to pass on. */
   maxPacketBytes: number;
-  /** Of one message so many rejections are told one by one, the others counted. */
+  /** How many rejections of a message are reported one by one; the rest are counted. */
   rejectionsPerMessage: number;
   log: Log;
-  /** A clock that only goes forward, in milliseconds. */
+  /** A monotonic clock, ms. */
   now: MonotonicClock;
   status: BridgeStatus;
   observe?: Pick<Observer, 'message' | 'acknowledged'>;
-  /** Has `pause` told when nothing more is to be taken in, and when it is again; gives back what ends that. */
+  /** Registers a function that pauses the intake while memory is low. Returns a function that removes it. */
   addIntake?: (pause: (isPaused: boolean) => void) => () => void;
 };
 
-/** The external broker, and who the bridge is there. */
+/** The external broker, and the bridge's login there. */
 export type BrokerAddress = {
   url: string;
   /**
-   * The broker keeps what was not acknowledged under this name. With a share name it is the same
-   * whenever this bridge starts, and no other one's; without, that of all who compete for the lease.
+   * The broker keeps what was not acknowledged under this name. With a share name it stays the same over restarts and
+   * belongs to this bridge alone. Without, all processes that compete for the lease have the same one.
    */
   clientId: string;
   username?: string | undefined;
   password?: string | undefined;
-  /** Certificates (PEM) that the broker's is checked against, besides the usual ones. */
+  /** Certificates (PEM) to check the broker's against, besides the usual ones. */
   ca?: Buffer | undefined;
-  /** All bridges with the same name share the messages; null: whoever is connected gets them all. */
+  /** All bridges with the same name share the messages; null: the one connected bridge gets all of them. */
   shareName: string | null;
 };
 
-/** Why a bridge is not connected, as far as the broker or the way there says it. */
+/** Why a bridge is not connected, as far as the broker or the connection shows it. */
 type BrokerError =
   | 'refused-credentials'
   | 'refused-client-id'
@@ -335,7 +335,7 @@ type BrokerError =
   | 'not-stored'
   | 'protocol-error';
 
-/** What was found, and in which words; `code` is the library's, Node's or the broker's. */
+/** What was found. `code` is from the library, Node or the broker. */
 export type Finding = { brokerError: BrokerError; code?: string | number; detail?: string };
 
 /** Reason codes of MQTT 5 (section 2.4) and, below 0x80, return codes of MQTT 3.1.1 (section 3.2.2.3). */
@@ -348,7 +348,7 @@ const reasonCodes: Record<number, BrokerError> = {
   0x84: 'protocol-version',
   0x85: 'refused-client-id',
   0x86: 'refused-credentials',
-  // Mosquitto says so of a wrong password too.
+  // Mosquitto sends this for a wrong password too.
   0x87: 'refused-credentials',
   0x88: 'broker-unavailable',
   0x89: 'broker-unavailable',
@@ -367,7 +367,7 @@ const reasonCodes: Record<number, BrokerError> = {
   0x9f: 'limit',
 };
 
-/** Of OpenSSL's checks of a certificate, as Node names them (tls, "X509 certificate error codes"). */
+/** Codes of OpenSSL's certificate checks, as Node names them (tls, "X509 certificate error codes"). */
 const certificateCodes = new Set([
   'CERT_CHAIN_TOO_LONG',
   'CERT_HAS_EXPIRED',
@@ -388,19 +388,19 @@ const certificateCodes = new Set([
   'UNABLE_TO_VERIFY_LEAF_SIGNATURE',
 ]);
 
-/** What the broker's CONNACK or DISCONNECT says. */
+/** What the broker's CONNACK or DISCONNECT means. */
 export function readReasonCode(code: number): Finding {
   return { brokerError: reasonCodes[code] ?? 'protocol-error', code };
 }
 
-/** What its SUBACK says (section 3.9.3). `isShared`: the filter begins with `$share`. */
+/** What the broker's SUBACK means (section 3.9.3). `isShared`: the filter begins with `$share`. */
 export function readRefusedSubscription(code: number, isShared: boolean): Finding {
-  // "Topic Filter invalid" is what brokers say of a $share that they take for a topic.
+  // Brokers that take $share for a topic answer "Topic Filter invalid".
   const isShare = code === 0x9e || (isShared && code === 0x8f);
   return { brokerError: isShare ? 'shared-subscriptions' : 'refused-subscription', code };
 }
 
-/** What an error of the client, of TLS or of the socket says. */
+/** What an error of the client, of TLS or of the socket means. */
 export function readError(error: Error): Finding {
   const { code } = error as { code?: unknown };
   const detail = error.message;

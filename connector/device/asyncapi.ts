@@ -24,8 +24,8 @@ import {
 import { capitalized } from '../../src/lib/text.ts';
 
 /**
- * The device contract as an AsyncAPI 3 document, made from the schemas that messages are checked
- * with. The channels are the service's: it receives what devices publish.
+ * The device contract as an AsyncAPI 3 document. It is built from the schemas that the service checks messages with.
+ * The channels are seen from the service: it receives what devices publish.
  */
 export function asyncApiDocument(): Record<string, unknown> {
   const channels: Record<string, unknown> = {};
@@ -101,7 +101,7 @@ export function asyncApiDocument(): Record<string, unknown> {
   };
 }
 
-/** What is said of schemas but their names, which OpenAPI has: each message is written out as a whole. */
+/** The schemas' metadata without `id`, so that `toJSONSchema` writes each schema out instead of a reference. */
 class DescriptionsOnly extends z.core.$ZodRegistry<z.core.GlobalMeta> {
   override get(schema: z.core.$ZodType) {
     const { id: _, ...rest } = z.globalRegistry.get(schema) ?? {};
@@ -113,7 +113,7 @@ const withoutNames = new DescriptionsOnly();
 function toSchema(schema: z.ZodType, direction: 'up' | 'down'): object {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, {
     target: 'draft-7',
-    // What a device sends may leave out what has a default; what it is sent has everything.
+    // A device may leave out members that have a default; a message to a device has all of them.
     io: direction === 'up' ? 'input' : 'output',
     unrepresentable: 'any',
     metadata: withoutNames,
@@ -123,13 +123,13 @@ function toSchema(schema: z.ZodType, direction: 'up' | 'down'): object {
 
 type ContractMessage = { schema: z.ZodType; summary: string; example: unknown };
 
-/** One of them, or up to a thousand in an array: what is wrong in it is left out, the rest is taken. */
+/** One item, or an array of up to a thousand. The service rejects the bad items and takes the others. */
 const oneOrMany = (schema: z.ZodType) => z.union([schema, z.array(schema).max(maxItems)]);
 
 const ts = 1_767_225_600_000;
 const pId = '6f1c1d5e-58a3-4a55-9a80-0a2a5d0a9c11';
 
-/** What devices publish, by its topic below `up/`. */
+/** What devices publish, by topic below `up/`. */
 const published: Record<UpTopic, ContractMessage> = {
   measurements: {
     schema: oneOrMany(SentMeasurement),
@@ -175,7 +175,7 @@ const published: Record<UpTopic, ContractMessage> = {
   },
 };
 
-/** What devices are sent, by its topic below `down/`. */
+/** What the service sends to devices, by topic below `down/`. */
 const sent: Record<DownTopic, ContractMessage> = {
   profile: {
     schema: ProfileDownlink,
@@ -229,7 +229,7 @@ const sent: Record<DownTopic, ContractMessage> = {
   },
 };
 
-/** What firmware authors have to know beside the messages themselves. */
+/** What authors of firmware need to know besides the messages. */
 const describeContract = `
 Devices connect with MQTT 3.1.1 (or 3.1) or MQTT 5. The user name is the device's deviceAuthUuid, the password
 its deviceAuthToken. docs/mqtt5.md describes what MQTT 5 adds: acknowledgements with reason codes, and limits.

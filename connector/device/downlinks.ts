@@ -2,15 +2,15 @@ import type { DeviceIdentity, Downlink, DownTopic, DueTopic } from '../../src/co
 import { MemoryBudget, type Reservation } from '../../src/lib/memory-budget.ts';
 import { type ConnectorPorts, isUnavailableError, type Log } from '../ports.ts';
 
-/** More than are kept of a device. */
+/** More than the database keeps for a device. */
 const remembered = 20;
 
-/** Which kept texts a channel has had already: what is read from the database may have been pushed before. */
+/** The kept texts that a channel already has. A text read from the database may have been pushed before. */
 class GivenDisplays {
-  /** Most devices have no display. */
+  /** Null until the first text: most devices have no display. */
   #ids: number[] | null = null;
 
-  /** Whether the message is new to the channel, which has it from now on. */
+  /** Whether the channel has not had this message yet. From this call on it has. */
   isNew({ keptId }: Downlink): boolean {
     if (keptId === undefined) return true;
     this.#ids ??= [];
@@ -25,19 +25,19 @@ class GivenDisplays {
 }
 
 /**
- * What is on its way to one device over one channel, one message in flight: aedes loses a QoS 1
- * message that another one to the same client overtakes (aedes#994). What matters is in the
- * database and is read again when the device subscribes; so a queue that is full loses its oldest.
+ * The messages on their way to one device over one channel, with one in flight: aedes loses a QoS 1 message if another
+ * message to the same client overtakes it (aedes#994). Everything that matters is in the database and is read again
+ * when the device subscribes, so a full queue may drop its oldest message.
  */
 export class DownlinkQueue {
   readonly #channel: DownlinkChannel;
   readonly #deps: DownlinkDeps;
   readonly #sender: DownlinkSender;
-  /** Reading from the database, one after the other: an older answer never follows a newer one. */
+  /** Loads run one after the other, so that an older answer never follows a newer one. */
   #loading: Promise<void> = Promise.resolve();
-  /** Topics sent to the device while a load is under way: newer than what it will bring. */
+  /** Topics pushed while a load is under way: they are newer than what the load returns. */
   #sentMeanwhile: Set<DownTopic> | null = null;
-  /** Kept texts that came before the older ones were read. */
+  /** Kept texts that arrived before the older ones were read. */
   #textsMeanwhile: Downlink[] = [];
   readonly #given = new GivenDisplays();
   readonly #owed = { subscribed: new Set<DownTopic>(), due: new Set<DueTopic>() };
@@ -52,20 +52,19 @@ export class DownlinkQueue {
     return this.#channel.device;
   }
 
-  /** The device has just subscribed to these topics. */
   subscribed(topics: DownTopic[]): void {
     for (const topic of topics) this.#owed.subscribed.add(topic);
     this.retry();
   }
 
-  /** The device's newest profile or configuration is to be handed over, or the texts that are kept for it. */
+  /** The device has a new profile, a new configuration or kept texts to read and send. */
   due(topic: DueTopic): void {
     if (!this.#channel.accepts(topic)) return;
     this.#owed.due.add(topic);
     this.retry();
   }
 
-  /** A message as it falls due. Where there is no room for it, it is lost as if the queue were full. */
+  /** Sends a message now. If the memory budget has no room for it, it is lost, as it would be in a full queue. */
   push(message: Downlink): void {
     if (this.#sender.isOver || !this.#channel.accepts(message.topic)) return;
     if (message.keptId !== undefined && this.#readsTexts()) {
@@ -81,19 +80,19 @@ export class DownlinkQueue {
       this.#sender.enqueue({ topic: message.topic, body, message, release: () => place.leave() });
   }
 
-  /** Whether older texts than the one that comes are to be read yet. */
+  /** Whether older texts have yet to be read. */
   #readsTexts(): boolean {
     const { subscribed, due } = this.#owed;
     return this.#sentMeanwhile !== null || subscribed.has('display') || due.has('display');
   }
 
-  /** Reads once more what could not be read when it was asked for. */
+  /** Reads again what could not be read before. */
   retry(): void {
     if (this.#owed.subscribed.size === 0 && this.#owed.due.size === 0) return;
     this.#loading = this.#loading.then(() => this.#load());
   }
 
-  /** The channel is gone, and what waited with it. */
+  /** The channel is gone. Drops what was waiting. */
   end(): void {
     this.#sender.end();
   }
@@ -103,7 +102,7 @@ export class DownlinkQueue {
     const { device } = this.#channel;
     if (this.#sender.isOver || this.#owed.subscribed.size + this.#owed.due.size === 0) return;
     const place = await enterToLoad(this.#deps.budget, device);
-    // Too many wait to be read for: it is asked again.
+    // Too many devices wait for room. What is owed stays noted, and a later `retry` reads it.
     if (!place) return;
     const topics = [...this.#owed.subscribed];
     const due = [...this.#owed.due].filter((topic) => !topics.includes(topic));
@@ -111,7 +110,7 @@ export class DownlinkQueue {
     this.#owed.subscribed.clear();
     this.#owed.due.clear();
     this.#sentMeanwhile = new Set();
-    // A subscription brings all of them again: what was sent before may not have arrived.
+    // A subscription reads all texts again: those sent before may not have arrived.
     if (topics.includes('display')) this.#given.forget();
     try {
       const loaded = topics.length > 0 ? await ports.subscribed(device, topics) : [];
@@ -131,7 +130,7 @@ export class DownlinkQueue {
     for (const message of this.#textsMeanwhile.splice(0)) this.push(message);
   }
 
-  /** The place is left with the last of them. */
+  /** Enqueues what was read. Returns the reservation when the last message has left the queue. */
   #enqueueLoaded(messages: Downlink[], place: Reservation): void {
     const wanted = messages.filter(
       (message) => !this.#sentMeanwhile?.has(message.topic) && this.#given.isNew(message),
@@ -149,35 +148,35 @@ export class DownlinkQueue {
   }
 }
 
-/** A way to a device, whatever the protocol or broker in between. */
+/** A way to a device, whatever the protocol or the broker in between. */
 export type DownlinkChannel = {
   device: DeviceIdentity;
   /** Whether messages of this topic reach the device now. */
   accepts(topic: DownTopic): boolean;
-  /** Whether it may be sent to this device, and is still of use; one that is not is left out. Absent: all are. */
+  /** Whether this message may still be sent to this device; if not, it is skipped. Absent: all may. */
   fits?(message: Encoded): boolean;
-  /** Resolves when the device has it (acknowledged, or written at QoS 0); rejects when it is gone. */
+  /** Resolves when the device has the message (acknowledged, or written at QoS 0). Rejects when the channel is gone. */
   send(message: Encoded): Promise<void>;
 };
 
-/** A message as it is written: what waits takes its bytes, not what they were made of. */
+/** A message as it is written. Only these bytes wait, not the objects they were made of. */
 export type Encoded = { topic: DownTopic; body: Buffer };
 
 export type DownlinkDeps = {
   ports: Pick<ConnectorPorts, 'subscribed' | 'due' | 'delivered'>;
   log: Log;
   maxQueued: number;
-  /** Of all devices: what is being read for them, and waits for their acknowledgement. */
+  /** One budget for all devices: what is being read for them, and what waits for their acknowledgement. */
   budget: MemoryBudget;
 };
 
-/** `release`: called when it has left the queue, however. */
+/** `release`: called when the message has left the queue, for whatever reason. */
 type Waiting = Encoded & { message: Downlink; release: () => void };
 
-/** Of these only the newest counts: an older one that still waits is overtaken. */
+/** Topics of which only the newest message counts: it replaces an older one that still waits. */
 const newestOnly: DownTopic[] = ['profile', 'configuration', 'state', 'token'];
 
-/** Sends a device what waits for it over one channel, one message after the other. */
+/** Sends the messages that wait for a device over one channel, one after the other. */
 class DownlinkSender {
   isOver = false;
   readonly #channel: DownlinkChannel;
@@ -190,7 +189,7 @@ class DownlinkSender {
     this.#deps = deps;
   }
 
-  /** Sends it behind what waits; where that is too much, the oldest is lost. */
+  /** Queues a message. If the queue is full, the oldest message is lost. */
   enqueue(one: Waiting): void {
     if (this.isOver || !this.#channel.accepts(one.topic)) return one.release();
     const waiting = this.#waiting;
@@ -203,7 +202,7 @@ class DownlinkSender {
     if (!this.#isSending) void this.#send();
   }
 
-  /** The channel is gone, and what waited with it. */
+  /** The channel is gone. Drops what was waiting. */
   end(): void {
     this.isOver = true;
     for (const { release } of this.#waiting.splice(0)) release();
@@ -217,7 +216,7 @@ class DownlinkSender {
         if (!this.#channel.accepts(one.topic) || this.#channel.fits?.(one) === false) continue;
         await this.#channel.send(one);
       } catch {
-        // The channel is gone; the next subscription brings everything anew.
+        // The channel is gone. The next subscription reads everything again.
         this.end();
         break;
       } finally {
@@ -239,21 +238,21 @@ class DownlinkSender {
   }
 }
 
-/** What a message takes beside its bytes. */
+/** What a message takes besides its bytes. */
 const overheadBytes = 512;
 
-/** Before it is read nobody knows how much there is for a device: mostly little, at most about this part. */
+/** How much a device has due is unknown before it is read. It is usually little: a load reserves this part. */
 const loadsAtOnce = 32;
 
-/** Devices that wait until there is room to read for them; one more is looked at again a little later. */
+/** How many devices may wait for room to be read. Further ones are tried again a little later. */
 const maxWaiting = 20_000;
 
-/** Room for what goes down to devices; an account may take a quarter. */
+/** The memory budget for messages to devices. One account may take a quarter. */
 export function createDownlinkBudget(maxBytes: number): MemoryBudget {
   return new MemoryBudget({ maxBytes, share: 1 / 4, maxWaiting, maxWaitingOfKey: maxWaiting });
 }
 
-/** Waits for room to read what is due to a device. Null where too many wait. */
+/** Waits for room to read what is due to a device. Null if too many devices wait already. */
 export async function enterToLoad(
   budget: MemoryBudget,
   device: DeviceIdentity,
@@ -263,7 +262,7 @@ export async function enterToLoad(
   return place;
 }
 
-/** Null where there is no room at once. */
+/** Null if there is no room now. */
 function enterNow(budget: MemoryBudget, device: DeviceIdentity, bytes: number): Reservation | null {
   const place = budget.enter(keyOf(device), bytes);
   if (place?.isIn) return place;

@@ -3,11 +3,11 @@ import { network } from '../../src/lib/address.ts';
 import type { ConnectorPorts } from '../ports.ts';
 import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
-/** Called on the way of messages: to be quick. */
+/** Called for every message, so it has to be quick. */
 export type RateObserver = {
-  /** A device has to wait. */
+  /** A message had to wait for its device's rates. */
   waited(): void;
-  /** So much was let in beyond a device's rates, in messages or measurements. */
+  /** A device was let go on beyond its rates, by this many messages or measurements. */
   beyond(amount: number): void;
 };
 
@@ -15,50 +15,50 @@ type RateStoreOptions = {
   ports: Pick<ConnectorPorts, 'othersWait' | 'measurementsPerSecond' | 'mayCatchUp'>;
   limits: { messagesPerSecond: number; messagesBurst: number; measurementsPerSecond: number };
   now: MonotonicClock;
-  /** What one device may bring beyond its rates in a day, in messages or measurements; absent: `beyondPerDay`. */
+  /** How many messages or measurements one device may send beyond its rates in a day. Absent: `beyondPerDay`. */
   beyondPerDay?: number;
   observe?: RateObserver;
 };
 
-/** How soon it is seen that nobody else waits any more. */
+/** How often a device that waits is looked at again, to see whether it may catch up now. */
 export const lookMs = 100;
 
-/** Of a transport. Absent: no other one of the process serves the same devices. */
+/** An option of each transport. Absent: no other transport of this process serves the same devices. */
 export type SharedRates = { rateStore?: RateStore | undefined };
 
-/** Shared by the transports of a process, so that a device has one rate, whichever it uses. */
+/** The rates of devices. All transports of a process share one, so that a device has one rate whichever it uses. */
 export type RateStore = {
   messageRate: Rate;
   /** Whether devices may ever go beyond their rates. */
   canCatchUp: boolean;
-  /** To be left again by whoever entered it. */
+  /** The rates of a device. Whoever calls this has to call `leave` later. */
   enter(identity: DeviceIdentity): DeviceRates;
   leave(rates: DeviceRates): void;
   takeMessages(rates: DeviceRates, count: number, monotonicMs: MonotonicMs): void;
-  /** Measurements or what is charged as such, of the device and its account. */
+  /** Charges measurements, or what counts as such, to the device and its account. */
   takeItems(rates: DeviceRates, count: number, monotonicMs: MonotonicMs): void;
   takeOthers(rates: DeviceRates, count: number, monotonicMs: MonotonicMs): void;
   /** Milliseconds until the device's rates let its next message be read; 0: now. */
   waitMs(rates: DeviceRates): number;
   /**
-   * Lets a device go on that its rates would have wait: forgives what it owes, and counts that as brought beyond its
-   * rates. False: it may not now, or not any more today.
+   * Lets a device continue although its rates say wait, by forgiving what it owes. What it owed counts against its
+   * daily amount beyond its rates. False: other accounts need the room now, or the daily amount is used up.
    */
   letGoOn(rates: DeviceRates): boolean;
   othersWaitMs(rates: DeviceRates): number;
-  /** Whether its account is beyond its rate while others wait. What it owes while nobody waits is forgiven. */
+  /** Whether the account is beyond its rate while others wait. If nobody waits, what it owes is forgiven. */
   isBeyond(account: AccountRates): boolean;
-  /** A message of a device has to wait for its rates. */
+  /** Counts a message that has to wait for its device's rates. */
   countWait(): void;
-  /** Whether it could send at full rate again. */
+  /** Whether the device could send at full rate again. */
   isFull(rates: DeviceRates): boolean;
-  /** Devices that are remembered. */
+  /** How many devices are remembered. */
   count(): number;
 };
 
 /**
- * Some months of a value a minute, or a week of five a second. A device that sends without end is held to little
- * more than its rate, whether or not others are there: its measurements have to be stored somewhere.
+ * Some months of one value a minute, or a week of five a second. A device that never stops sending is held to little
+ * more than its rate even when nobody else sends, because its measurements have to be stored somewhere.
  */
 const beyondPerDay = 5_000_000;
 const daySeconds = 86_400;
@@ -92,8 +92,8 @@ export function createRateStore(options: RateStoreOptions): RateStore {
   }
 
   /**
-   * What it brought beyond its rates counts for a day, also where it comes again in between. The last device of an account
-   * is remembered for as long as the account owes anything.
+   * What a device sent beyond its rates counts for a day, even if it reconnects in between. The last device of an
+   * account is remembered as long as the account owes anything, because the account's debt is kept with it.
    */
   function isForgettable(rates: DeviceRates): boolean {
     const { account, beyond } = rates;
@@ -170,7 +170,7 @@ export function createRateStore(options: RateStoreOptions): RateStore {
   };
 }
 
-/** What an account's devices bring together, over all transports. */
+/** What an account's devices send together, over all transports. */
 type AccountRates = {
   readonly id: number;
   rate: Rate;
@@ -184,16 +184,16 @@ export type DeviceRates = {
   readonly account: AccountRates;
   readonly messages: Bucket;
   readonly measurements: Bucket;
-  /** What is no message: other packets, and polls over HTTP. */
+  /** Whatever is not a message: other packets, and polls over HTTP. */
   readonly others: Bucket;
-  /** What is left of what it may bring beyond its rates; null: all of it. */
+  /** What is left of its daily amount beyond its rates; null: all of it. */
   beyond: Bucket | null;
-  /** Transports that remember it. */
+  /** How many transports remember it. */
   users: number;
 };
 
 type RememberedRates = {
-  /** To be left again by whoever entered it. */
+  /** The rates of a device. Whoever calls this has to call `leave` later. */
   enter(identity: DeviceIdentity): DeviceRates;
   leave(rates: DeviceRates): void;
   /** How many devices are remembered. */
@@ -203,18 +203,18 @@ type RememberedRates = {
 type RememberedRatesDeps = {
   newAccount: (accountId: number) => AccountRates;
   newDevice: (deviceId: number, account: AccountRates) => DeviceRates;
-  /** Whether a device that is new would be no different. */
+  /** Whether the device could be replaced by a new one without a difference. */
   isForgettable: (rates: DeviceRates) => boolean;
 };
 
-/** So many devices that no transport remembers are kept, before those are looked for that may be forgotten. */
+/** When this many devices are remembered that no transport uses, those that may be forgotten are removed. */
 const forgetAt = 1_000;
 
-/** What is known of devices, as long as a transport remembers them or they differ from a new one. */
+/** The rates of devices. A device is remembered while a transport uses it, and as long as it differs from a new one. */
 function createRememberedRates(deps: RememberedRatesDeps): RememberedRates {
   const devices = new Map<number, DeviceRates>();
   const accounts = new Map<number, AccountRates>();
-  /** Those that no transport remembers. */
+  /** Devices that no transport uses. */
   const left = new Set<DeviceRates>();
   let lookAt = forgetAt;
 
@@ -244,7 +244,7 @@ function createRememberedRates(deps: RememberedRatesDeps): RememberedRates {
 
   function forgetLeft(): void {
     for (const rates of left) if (deps.isForgettable(rates)) forget(rates);
-    // Where few can be forgotten the next look is far off.
+    // If few could be forgotten, the next sweep is far off.
     lookAt = Math.max(forgetAt, 2 * left.size);
   }
 
@@ -268,12 +268,12 @@ function createRememberedRates(deps: RememberedRatesDeps): RememberedRates {
   };
 }
 
-/** How much flows in a second, and how much at once after a pause. */
+/** How much passes a second, and how much at once after a pause. */
 export type Rate = { perSecond: number; burst: number };
 
-/** A token bucket that may go into debt: what is taken is never refused, but has to be waited for. */
+/** A token bucket that may go into debt: a charge is never refused, but the next message waits until it is paid off. */
 export class Bucket {
-  /** What may be taken for sure, without a look at the clock: it only grows until something is taken. */
+  /** A lower bound of what may be taken, without reading the clock: it only grows until something is taken. */
   tokens: number;
   #atMs: number;
 
@@ -293,7 +293,7 @@ export class Bucket {
     return this.tokens > 0 ? 0 : Math.ceil(((1 - this.tokens) * 1_000) / rate.perSecond);
   }
 
-  /** Nothing is owed any more, nor left. */
+  /** Cancels the debt. What is left of the tokens stays. */
   forgive(): void {
     this.tokens = Math.max(0, this.tokens);
   }
@@ -310,14 +310,14 @@ export class Bucket {
   }
 }
 
-/** Addresses that are remembered before those are forgotten that may go on at once. */
+/** How many addresses are remembered before those that owe nothing are removed. */
 const maxIdle = 10_000;
 
-/** Counts refused logins by address (IPv6: by /64). */
+/** Counts refused logins per address (IPv6: per /64). */
 export type Refusals = {
-  /** Whether no address is known for any. */
+  /** Whether no address has a refused login. */
   isEmpty(): boolean;
-  /** For how many ms logins of the address are to wait; 0: none. */
+  /** How many milliseconds logins from this address have to wait; 0: none. */
   waitMs(address: string): number;
   refused(address: string): void;
 };
@@ -329,7 +329,7 @@ export function createRefusals(perSecond: number, now: MonotonicClock): Refusals
 
   function forgetIdle(monotonicMs: MonotonicMs): void {
     for (const [key, bucket] of buckets) if (bucket.isFull(rate, monotonicMs)) buckets.delete(key);
-    // Where few are idle the next look is far off: else each new address would take one.
+    // If few were idle, the next sweep is far off; otherwise each new address would cause one.
     sweepAt = Math.max(maxIdle, 2 * buckets.size);
   }
 

@@ -3,7 +3,7 @@ import { createLimitedLines } from '../../src/log/limited-lines.ts';
 import type { Log } from '../ports.ts';
 import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
-/** Lines about one address or device, and about all, in a minute: enough for whoever bans by them, or mends a device. */
+/** Lines a minute about one address or device, and in all: enough to ban an address by, or to repair a device. */
 const linesPerKey = 20;
 const linesInAll = 2_000;
 const minuteMs = 60_000;
@@ -12,7 +12,7 @@ type LogEvent = Parameters<Log['warn']>[0]['event'];
 
 type Said = { one: LogEvent; oneText: string; more: LogEvent; moreText: string };
 
-/** Writes the first lines of a minute about somebody (`key`), and all further ones as one count. */
+/** Logs the first lines of a minute about each `key`, and all further ones as a count. */
 function limitedLine(log: Log, now: MonotonicClock, said: Said) {
   const writeMore = (count: number) => {
     if (count > 0) log.warn({ event: said.more, count }, said.moreText);
@@ -48,13 +48,12 @@ const refusedOver = {
   },
 } as const;
 
-/** Writes refused logins into the log; the first of an address in a minute, the rest as a count. */
+/** Logs a refused login: the first ones of an address in a minute with a line each, the rest as a count. */
 export type LogRefusedLogin = (address: string, username: string | undefined) => void;
 
 /**
- * One line for each refused login, in a form that fail2ban reads (docs/banning.md): what a stranger
- * chooses stands behind the address. A user name is written only where it can name a device: people
- * put passwords there.
+ * One line for each refused login, in a form that fail2ban can read (docs/banning.md): text chosen by the client comes
+ * after the address. The user name is logged only if it has the form of a device's: people type passwords there.
  */
 export function createRefusedLoginLog(
   log: Log,
@@ -69,10 +68,10 @@ export function createRefusedLoginLog(
   };
 }
 
-/** Characters of a topic in a line. */
+/** How many characters of a topic a line holds. */
 const maxTopicLength = 200;
 
-/** Writes that a device published where it may not, and was closed. */
+/** Logs that a device published outside its own topics and was disconnected. */
 type LogForeignTopic = (device: string, topic: string) => void;
 
 export function createForeignTopicLog(log: Log, now: MonotonicClock): LogForeignTopic {

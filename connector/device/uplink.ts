@@ -38,18 +38,18 @@ import {
 import type { MonotonicClock, WallMs } from '../../src/lib/clock-readings.ts';
 
 const excerptBytes = 1_024;
-/** Characters of a topic that are kept. */
+/** How many characters of a topic are kept. */
 export const maxTopicLength = 1_024;
-/** So many bytes take about as long to parse as an ordinary measurement takes to be planned and written. */
+/** Parsing this many bytes takes about as long as planning and writing an ordinary measurement. */
 const bytesPerCost = 100;
-/** A large payload counts as a measurement for each so many bytes, however few items it has. */
+/** A large payload counts as one measurement for this many bytes, however few items it has. */
 const bytesCountedAsItem = 256;
 
-/** What is kept of a payload that something is wrong with. PostgreSQL takes no U+0000. */
+/** The part of a faulty payload that is kept. PostgreSQL cannot store U+0000. */
 export const excerptOf = (payload: Buffer): string =>
   payload.toString('utf8', 0, excerptBytes).replaceAll('\0', '\uFFFD');
 
-/** Its texts are made only when a rejection asks for them. */
+/** Decodes the payload's text only when a rejection asks for it. */
 class ParsedUplink implements Uplink {
   readonly topic: string;
   readonly arrivedTs: WallMs;
@@ -76,14 +76,15 @@ class ParsedUplink implements Uplink {
 }
 
 /**
- * Whether a second copy of a message is recognised and changes nothing, so that it may be stored without anybody being
- * told: each of its items has a time of its own. (One that has not gets that of its arrival, and is another one then.)
+ * Whether a second copy of a message would be recognised and change nothing, so that the message may be stored without
+ * telling the sender. That is so if each item carries its own time. An item without one gets the time of its arrival,
+ * and its copy another.
  */
 export function isRecognisedAgain(content: UplinkContent): boolean {
   switch (content.kind) {
     case 'measurements':
       return content.items.length > 0 && content.items.every(({ value }) => value.ts !== undefined);
-    // Its engine's time belongs to each.
+    // The schema requires a time in each event.
     case 'events':
       return content.items.length > 0;
     case 'state':
@@ -93,13 +94,16 @@ export function isRecognisedAgain(content: UplinkContent): boolean {
   }
 }
 
-/** `items`: as how many measurements it counts: so many as were sent, or events, good and bad; 1 for anything else. */
+/**
+ * `items`: how many measurements the message counts as. For measurements and events the number sent, good and bad, or
+ * more for a large payload; 1 for anything else.
+ */
 type Parsed = Uplink & { readonly items: number };
 
 /**
- * What a device published, item by item: what is right goes on, what is wrong is a rejection with
- * its place in the payload, the first `maxRejections` of them one by one. `prefix` is the device's
- * `upPrefix`, with which `topic` begins. `mayTell`: asked where a member has no effect, whether that is one too.
+ * Parses what a device published, item by item: good items go on, bad ones become rejections with their place in the
+ * payload. The first `maxRejections` of them are listed one by one. `prefix` is the device's `upPrefix`, with which
+ * `topic` begins. `mayTell` is asked when a member has no effect: true adds a rejection for it.
  */
 export function parseUplink(
   topic: string,
@@ -112,7 +116,8 @@ export function parseUplink(
 ): Parsed {
   const uplink = new ParsedUplink(topic.slice(0, maxTopicLength), payload, arrivedTs);
   parseInto(uplink, topic, prefix, payload, maxRejections, mayTell, format);
-  // What is read as JSON costs its bytes; a bad item, which nobody counts later, as much as a good one.
+  // The cost counts the bytes, which are read as JSON, and the bad items: nobody counts those later, and one costs as
+  // much as a good one.
   const { content, items } = uplink;
   const good = 'items' in content ? content.items.length : 0;
   uplink.parsingCost = Math.ceil(payload.length / bytesPerCost) + (items - Math.min(items, good));
@@ -183,15 +188,15 @@ function parseContent(
   }
 }
 
-/** How a payload is to be read: one JSON text, or an item on each line. */
+/** How to read a payload: as one JSON text, or as one item a line. */
 export type PayloadFormat = 'json' | 'ndjson';
 
-/** Beyond so many bytes a payload is large: it may have fewer parts, and counts as more measurements. */
+/** A payload with more bytes is large: it may have fewer parts, and counts as more measurements. */
 const largeBytes = 65_536;
-/** A thousand positions with their times have 7,000. */
+/** A thousand positions with times have 7,000. */
 const maxLargeParts = 12_000;
 
-/** The text of a payload. Null, and a rejection, where it is none or has too many parts to be parsed. */
+/** The text of a payload. Null, with a rejection, if it is not UTF-8 or has too many parts to be parsed. */
 function readText(payload: Buffer, rejections: Rejection[]): string | null {
   const text = decodeUtf8(payload);
   if (text === null) {
@@ -207,7 +212,7 @@ function readText(payload: Buffer, rejections: Rejection[]): string | null {
   return text;
 }
 
-/** Undefined, and a rejection, where it is no JSON. */
+/** Undefined, with a rejection, if the text is not JSON. */
 function parseJson(text: string, rejections: Rejection[]): unknown {
   try {
     return JSON.parse(text);
@@ -218,10 +223,10 @@ function parseJson(text: string, rejections: Rejection[]): unknown {
   }
 }
 
-/** Longer texts are not read twice: a device may send many of them. */
+/** Longer texts are not read a second time to find the fault: a device may send many of them. */
 const longText = 16_384;
 
-/** What is wrong, and where in a short text; of a longer one what JSON.parse says. */
+/** What is wrong, and where, for a short text; for a longer one, the message of JSON.parse. */
 function whyNoJson(text: string, error: unknown, isLine = false): string {
   const found = text.length > longText ? null : findJsonError(text);
   if (found === null) return error instanceof Error ? error.message : '';
@@ -232,8 +237,8 @@ function whyNoJson(text: string, error: unknown, isLine = false): string {
 }
 
 /**
- * The items of lines; what is no JSON is a rejection, and undefined in its place. Undefined where there are too
- * many, or where none can be read. A line that is empty counts, and is no item.
+ * Parses one item a line. A line that is not JSON becomes a rejection and leaves `emptyLine` in its place. An empty
+ * line counts as a line, but is no item. Returns undefined if there are too many lines, or none that can be read.
  */
 function parseLines(text: string, rejections: Rejection[], maxRejections: number): unknown {
   const lines = text.split('\n', maxItems + 2);
@@ -258,26 +263,26 @@ function parseLines(text: string, rejections: Rejection[], maxRejections: number
   return items.every((item) => item === emptyLine) ? undefined : items;
 }
 
-/** Without an array of them: there may be a quarter of a million. */
+/** Counts without building an array: there may be a quarter of a million lines. */
 function countLines(text: string): number {
   let lines = text.slice(text.lastIndexOf('\n') + 1).trim() === '' ? 0 : 1;
   for (let at = 0; at < text.length; at += 1) if (text.charCodeAt(at) === 0x0a) lines += 1;
   return lines;
 }
 
-/** Stands for a line that is no item. JSON has no such value. */
+/** Stands for a line without an item. No JSON text has this value. */
 const emptyLine = undefined;
 
-/** Rejects a message as a whole. */
+/** Rejects the whole message. */
 function tooManyItems(count: number, rejections: Rejection[]): undefined {
   const message = `${count} items in one message; at most ${maxItems} are accepted.`;
   rejections.push({ reason: 'invalid-payload', message, path: '' });
 }
 
-/** What may have thousands of members. */
+/** Schemas whose values may have thousands of members. */
 const nested = new Set<z.ZodType>([EventReport, Configuration]);
 
-/** One item, or an array of them: those that are right. The first `maxRejections` others are rejected one by one. */
+/** The good items. The first `maxRejections` bad ones are rejected one by one, the rest as a count. */
 function parseItems<T>(
   schema: z.ZodType<T>,
   sent: unknown,
@@ -307,12 +312,12 @@ function parseItems<T>(
   return items;
 }
 
-/** For items beyond those that are rejected one by one: the reason is not needed, and what is no object is not parsed. */
+/** Parses an item once the listed rejections are full: its reason is not needed, and only an object can be good. */
 function parseQuietly<T>(schema: z.ZodType<T>, sent: unknown): T | undefined {
   return typeof sent === 'object' && sent !== null ? schema.safeParse(sent).data : undefined;
 }
 
-/** Undefined, and one rejection that names the first problem, where the schema does not fit. */
+/** Undefined if the value does not fit the schema, with one rejection that names the first problem. */
 function parseOne<T>(
   schema: z.ZodType<T>,
   sent: unknown,
@@ -333,20 +338,20 @@ function parseOne<T>(
   return undefined;
 }
 
-/** The faults of the first part that has any: to list all of a large message's takes too long. */
+/** The problems of the first part that has any. Listing all problems of a large message takes too long. */
 function findFaults(schema: z.ZodType, sent: unknown): PartProblem[] | null {
   for (const { problems } of checkInParts(schema, sent)) if (problems.length > 0) return problems;
   return null;
 }
 
-/** Asked where a device sent a member that nobody knows: whether it is to be told now. */
+/** Asked when a device sent an unknown member: whether to report it now. */
 type MayTell = () => boolean;
 
 const hourMs = 3_600_000;
-/** Devices that are told are remembered: beyond so many, one may be told again within the hour. */
+/** How many reported devices are remembered. With more of them, one may be told again within the hour. */
 const maxRemembered = 50_000;
 
-/** For each device once an hour, as far as this process knows. `now`: milliseconds that only go forward. */
+/** Allows one report an hour for each device, as far as this process knows. */
 export function createUnknownMemberThrottle(now: MonotonicClock): (uuid: string) => boolean {
   const toldMs = new LRUCache<string, number>({ max: maxRemembered });
   return (uuid) => {
@@ -367,8 +372,8 @@ const schemas: Record<UpTopic, z.ZodType> = {
 };
 
 /**
- * What a device is told of members that have no effect: the first one, with the known name that was meant.
- * Looked for in every message, so the usual case, that there is none, makes nothing and asks nobody.
+ * Reports members that have no effect: the first one, with the known name that was probably meant. This looks at every
+ * message, so the usual case, no such member, allocates nothing and does not ask `mayTell`.
  */
 function findUnknown(kind: UpTopic, sent: unknown, mayTell: MayTell): Rejection | null {
   if (!Array.isArray(sent)) return hasUnknown(kind, sent) ? tellOf(kind, sent, '', mayTell) : null;
@@ -384,8 +389,8 @@ function hasUnknown(kind: UpTopic, item: unknown): boolean {
 }
 
 /**
- * Nearly all are a number and its time, and nothing else: names compared cost next to nothing. They are listed
- * once, as that takes milliseconds where an object has thousands.
+ * Most measurements are a number and its time. Comparing their names with three literals costs next to nothing. The
+ * names are listed only once, because listing takes milliseconds if an object has thousands.
  */
 function hasUnknownOfMeasurement(item: unknown): boolean {
   if (typeof item !== 'object' || item === null) return false;
@@ -406,10 +411,10 @@ function tellOf(kind: UpTopic, item: unknown, at: string, mayTell: MayTell): Rej
   };
 }
 
-/** A large message that is coming in, or waits until it may. */
+/** A large message that is being read, or waits until it may be. */
 export type LargePlace = {
   readonly isIn: boolean;
-  /** Gives its room back, or waits no longer. */
+  /** Returns its reservation, or stops waiting. */
   leave(): void;
 };
 
@@ -417,29 +422,29 @@ type Account = { id: number; bytes: number; waiting: Set<Place> };
 type Place = { isIn: boolean; readonly bytes: number; readonly onIn: () => void };
 
 export type LargeMessageBudget = {
-  /** `onIn` is called where the message had to wait and may come in now. */
+  /** `onIn` is called if the message had to wait and may be read now. */
   enter(accountId: number, bytes: number, onIn: () => void): LargePlace;
   bytes(): number;
-  /** Messages that wait for room. */
+  /** How many messages wait for room. */
   waiting(): number;
 };
 
 /**
- * With what it has and what it asks for, an account may take this many times the bytes that are still free
- * (`mqtt/inflight.ts`), of three quarters of all: one alone about half. The last quarter is for accounts that have
- * nothing in the room yet.
+ * What an account has and asks for together may be at most this many times the bytes still free (as in
+ * `mqtt/inflight.ts`) of three quarters of the budget. An account alone gets about half. The last quarter is for
+ * accounts that hold nothing yet.
  */
 const shareOfFree = 2;
 const partForSeveral = 3 / 4;
 
 /**
- * Room for messages that are larger than others may be, from where their length is known until they are whole.
- * All of a message's bytes are reserved before they are read, so that what was begun can end. What has no room
- * waits unread: accounts in turn, each in the order in which its messages began.
+ * The memory budget for large messages. A message reserves all its bytes once its length is known, before they are
+ * read, so that what has begun can finish. What has no room waits unread: accounts in turn, each in the order in which
+ * its messages began.
  */
 export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
   const accounts = new Map<number, Account>();
-  /** Accounts with messages that wait, the one whose turn is next in front. */
+  /** Accounts with waiting messages; the next in turn comes first. */
   const turns = new Set<Account>();
   let bytes = 0;
   let waiting = 0;
@@ -457,7 +462,7 @@ export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
     if (account.bytes === 0 && account.waiting.size === 0) accounts.delete(account.id);
   }
 
-  /** One of each account in turn, as long as there is room for any. */
+  /** Admits one message of each account in turn, as long as there is room for any. */
   function letIn(): void {
     for (const account of turns) {
       const [first] = account.waiting;
@@ -465,7 +470,7 @@ export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
       turns.delete(account);
       account.waiting.delete(first);
       waiting -= 1;
-      // Behind the others: the loop comes back to it.
+      // Moves to the end of the set, so this loop comes back to it.
       if (account.waiting.size > 0) turns.add(account);
       first.isIn = true;
       move(account, first.bytes);
@@ -475,13 +480,13 @@ export function createLargeMessageBudget(maxBytes: number): LargeMessageBudget {
 
   function leave(account: Account, place: Place): void {
     const isWaiting = account.waiting.delete(place);
-    // It has left before.
+    // It left before.
     if (!isWaiting && !place.isIn) return;
     if (isWaiting) waiting -= 1;
     if (account.waiting.size === 0) turns.delete(account);
     move(account, place.isIn ? -place.bytes : 0);
     place.isIn = false;
-    // What is let in may leave at once, within this call: the call that is under way looks again.
+    // A message that is admitted may leave at once, within this call. Then the call already under way looks again.
     isToLook = true;
     if (isLooking) return;
     isLooking = true;

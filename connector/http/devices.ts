@@ -17,21 +17,21 @@ import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.t
 /** A message that waits because of the rates of its device or account. */
 type InLine = {
   sinceMs: number;
-  /** It is its turn. */
+  /** Called when the message may go on. */
   go(): void;
-  /** It has waited for too long, and would for about `waitMs` more; 0: the service stops. */
+  /** Called when the message has waited too long and would wait about `waitMs` more; 0: the service is stopping. */
   giveUp(waitMs: number): void;
 };
 
-/** What is remembered of a device between its requests, until its rates have recovered. */
+/** What is kept of a device between its requests, until its rates have recovered. */
 export type HttpDevice = {
   identity: DeviceIdentity;
   rates: DeviceRates;
   upPrefix: string;
-  /** In the order of arrival, over all its connections. */
+  /** Messages in order of arrival, over all its connections. */
   line: InLine[];
   timer: NodeJS.Timeout | null;
-  /** When it was last told that something was read of it. */
+  /** When `presence` was last told that the device sent something. */
   toldMs: number;
 };
 
@@ -41,13 +41,13 @@ type DevicesOptions = {
   now: MonotonicClock;
 };
 
-/** So long an answer is delayed; who would have to wait longer is told so instead. */
+/** The longest that an answer is delayed. A device that would have to wait longer is told so instead. */
 export const longestDelayMs = 10_000;
 const seenEveryMs = 1_000;
 
 export type HttpDevices = ReturnType<typeof createHttpDevices>;
 
-/** Devices that send over HTTP: at the same rates as over MQTT, and each one's messages in their order. */
+/** Devices that send over HTTP. They have the same rates as over MQTT, and each one's messages keep their order. */
 export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
   const devices = new Map<number, HttpDevice>();
 
@@ -66,7 +66,7 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
     return device;
   }
 
-  /** In how many ms the device's next message may go, as far as can be said. */
+  /** About how many ms until the device's next message may go on. */
   function waitMs({ identity, rates }: HttpDevice): number {
     const heldMs = ports.throttle?.waitMs(identity.accountId) ?? 0;
     const rateMs = rateStore.waitMs(rates);
@@ -102,11 +102,11 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
   return {
     of: deviceOf,
 
-    /** How long a message that comes now would wait, ms. */
+    /** How long a message that arrives now would wait, ms. */
     waitMs: (device: HttpDevice): number =>
       waitMs(device) + (device.line.length * 1_000) / rateStore.messageRate.perSecond,
 
-    /** Runs `go` in the device's order, as soon as its rates allow. */
+    /** Runs `one.go` in the device's order, as soon as its rates allow. */
     enter(device: HttpDevice, one: InLine): void {
       const wait = device.line.length === 0 ? waitMs(device) : 0;
       if (device.line.length === 0 && wait === 0) return one.go();
@@ -115,16 +115,16 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
       device.timer ??= setTimeout(() => look(device), Math.min(wait, lookMs));
     },
 
-    /** A message goes on: `items` as of `Parsed`. */
+    /** Charges a message that goes on. `items`: see `Parsed`. */
     take(device: HttpDevice, items: number): void {
       const monotonicMs = now();
       rateStore.takeMessages(device.rates, 1, monotonicMs);
-      // What is wrong costs as much as what is right, and an event as much as a measurement.
+      // Bad items cost as much as good ones, and an event as much as a measurement.
       rateStore.takeItems(device.rates, items, monotonicMs);
       tellSeen(device, monotonicMs);
     },
 
-    /** Counts a request for what waits; where it asks too often, gives the ms after which it may again. */
+    /** Charges a poll. If the device polls too often, returns after how many ms it may poll again; 0: it may now. */
     takePoll(device: HttpDevice): number {
       const waitMs = rateStore.othersWaitMs(device.rates);
       if (waitMs > 0) return waitMs;
@@ -134,7 +134,7 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
       return 0;
     },
 
-    /** Forgets those that could send at full rate again. */
+    /** Forgets devices that could send at full rate again. */
     forgetIdle(): void {
       for (const [id, { line, rates }] of devices) {
         if (line.length > 0 || !rateStore.isFull(rates)) continue;
@@ -149,7 +149,7 @@ export function createHttpDevices({ ports, rateStore, now }: DevicesOptions) {
       return count;
     },
 
-    /** Nothing waits any longer. */
+    /** Gives up all messages that wait. */
     stop(): void {
       for (const device of devices.values()) {
         if (device.timer) clearTimeout(device.timer);
@@ -165,23 +165,23 @@ type LoginDeps = {
   refusals: Refusals;
   logRefused: LogRefusedLogin;
   observe: Pick<Observer, 'refused'>;
-  /** Told of each request that was let in. */
+  /** Called for each request that was logged in. */
   onLogin?: ((request: IncomingMessage) => void) | undefined;
-  /** The client's address: looked for where it matters only. */
+  /** Finds the client's address. Called only where it matters. */
   findAddress: (request: IncomingMessage) => string;
 };
 
-/** Logins of an address that has shown too many wrong ones wait for so long at most. */
+/** The longest that a login waits because of failed logins from its address. */
 const longestWaitMs = 10_000;
-/** Requests that wait for that, of all addresses. */
+/** How many requests may wait for this, over all addresses. */
 const maxWaiting = 1_000;
 
-/** Lets a request in: gives the device that it speaks for, or throws what it is answered with. */
+/** Logs a request in. Returns the device that it speaks for, or throws the problem to answer with. */
 type Login = (request: IncomingMessage, uuid: string) => Promise<DeviceIdentity>;
 
 export function createLogin(deps: LoginDeps): Login {
   const { ports, refusals, logRefused, observe, onLogin, findAddress } = deps;
-  /** Connections whose last request was let in: they do not wait for what others of their address tried. */
+  /** Connections whose last request was logged in. They do not wait because of failed logins from their address. */
   const letIn = new WeakSet<Socket>();
   let waiting = 0;
 
@@ -217,7 +217,7 @@ export function createLogin(deps: LoginDeps): Login {
   };
 }
 
-/** Its address is looked for only by who keeps a refused login. */
+/** Finds the address only when a refused login has to be recorded. */
 class RequestLogin implements DeviceLogin {
   readonly username: string;
   readonly password: string;
@@ -240,7 +240,7 @@ class RequestLogin implements DeviceLogin {
   }
 }
 
-/** RFC 7617 section 2 and RFC 6750 section 2.1. Null where there is none that can be read. */
+/** RFC 7617 section 2 and RFC 6750 section 2.1. Null if there are no readable credentials. */
 export function readCredentials(header: string | undefined, uuid: string): DeviceLogin | null {
   if (header === undefined) return null;
   const space = header.indexOf(' ');
@@ -262,7 +262,7 @@ type ProblemOptions = {
   cause?: unknown;
 };
 
-/** Why a request of a device is not answered with 200, as RFC 9457 has it. `code` is for programs. */
+/** Why a device's request is not answered with 200, as in RFC 9457. `code` is for programs. */
 export class HttpProblem extends Error {
   readonly status: number;
   readonly code: string;
@@ -284,7 +284,7 @@ export class HttpProblem extends Error {
 
 const laterSeconds = 5;
 
-/** Nothing is stored, and the same again may be: RFC 9110 section 15.6.4. */
+/** Nothing was stored; a repetition may be. RFC 9110 section 15.6.4. */
 export function comeLater(detail: string, retryAfterSeconds = laterSeconds): HttpProblem {
   return new HttpProblem(503, 'unavailable', detail, { retryAfterSeconds });
 }
@@ -299,7 +299,7 @@ export function notFound(detail: string): HttpProblem {
   return new HttpProblem(404, 'not-found', detail);
 }
 
-/** RFC 9110 section 11.6.1: each of the two schemes opens. */
+/** RFC 9110 section 11.6.1: either of the two schemes works. */
 export function unauthenticated(): HttpProblem {
   return new HttpProblem(
     401,
@@ -309,7 +309,7 @@ export function unauthenticated(): HttpProblem {
   );
 }
 
-/** What an error is answered with; null where it is a fault of our own. */
+/** The problem to answer an error with; null if the fault is ours. */
 export function toProblem(error: unknown): HttpProblem | null {
   if (error instanceof HttpProblem) return error;
   if (isGone(error)) return unauthenticated();
@@ -318,7 +318,7 @@ export function toProblem(error: unknown): HttpProblem | null {
   return null;
 }
 
-/** Answers with the problem. What was not read of the body is no next request: the connection ends then. */
+/** Answers with the problem. Closes the connection if part of the body is unread: it is not the next request. */
 export async function sendProblem(
   request: IncomingMessage,
   response: ServerResponse,
@@ -326,7 +326,7 @@ export async function sendProblem(
   timestamp: number,
 ): Promise<void> {
   const isUnread = !request.complete;
-  // The answer must not be lost in a reset: RFC 9112 section 9.6.
+  // Closing with unread bytes would reset the connection and lose the answer: RFC 9112 section 9.6.
   if (isUnread) await dropUnreadBody(request);
   if (response.headersSent || response.destroyed) return;
   const title = STATUS_CODES[status] ?? 'Error';

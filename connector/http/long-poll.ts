@@ -32,13 +32,13 @@ type DownDeps = {
   now: MonotonicClock;
 };
 
-/** Of all devices; the HTTP server has no more connections by default. */
+/** How many polls may wait, over all devices. The HTTP server accepts no more connections by default. */
 const maxWaiting = 20_000;
 const fullSeconds = 30;
-/** A device that polls without a pause has asked again by then, also over a slow network. */
+/** A device that polls without a pause has polled again by then, even over a slow network. */
 const graceMs = 5_000;
 
-/** Gives devices what is for them with GET, as soon as there is something. */
+/** Gives devices their messages by GET, as soon as there are any. */
 export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
   const polls = new Polls();
   const presence = createPollPresence({ ports, graceMs });
@@ -49,7 +49,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
   const { read } = createPollReader({ ports, budget, tuning, log, answer: end });
   const endWaking = wakePolls({ ports, polls, wake: (poll) => void read(poll), end, log });
 
-  /** Answers it; with nothing where it has waited long enough, or is to make room. */
+  /** Answers a poll. It gets no messages if it has waited long enough or has to make room. */
   function end(poll: Poll, messages: readonly Downlink[], given: Given): void {
     if (poll.isOver) return;
     drop(poll, !poll.hasLeft);
@@ -77,7 +77,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
   }
 
   return {
-    /** Resolves once it is answered, or waits. Rejects with what is answered instead. */
+    /** Resolves when the poll is answered or waits. Rejects with the problem to answer with. */
     async get(
       request: IncomingMessage,
       response: ServerResponse,
@@ -106,7 +106,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
       poll.hasLeft = socket.readableEnded;
       poll.isLate = query.waitMs === 0 || poll.hasLeft;
       try {
-        // What ended its access while it was let in was told before it was known here.
+        // Checks access again: a notice that ended it may have come before the poll was in `polls`.
         const credentials = readCredentials(request.headers.authorization, device.uuid);
         if (!credentials || !(await ports.authenticateDevice(credentials))) throw unauthenticated();
         await read(poll, true);
@@ -124,7 +124,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
     countRefusals: turns.countRefusals,
     forgetIdle: turns.forgetIdle,
 
-    /** Nobody waits any longer. */
+    /** Ends all polls that wait. */
     async stop(): Promise<void> {
       isStopping = true;
       turns.stop();
@@ -143,7 +143,7 @@ export function createHttpDown({ ports, devices, tuning, log, now }: DownDeps) {
   }
 }
 
-/** RFC 9110 section 9.3.1: content in a GET has no meaning, and who sends it may mean to smuggle a request. */
+/** RFC 9110 section 9.3.1: content in a GET has no meaning, and may be an attempt to smuggle a request. */
 function refuseOthers({ method, headers }: IncomingMessage): void {
   if (method !== 'GET')
     throw new HttpProblem(405, 'method-not-allowed', 'Expected GET.', {
@@ -156,16 +156,16 @@ function refuseOthers({ method, headers }: IncomingMessage): void {
     });
 }
 
-/** More of one device are not left waiting: a client that was cut off and comes again may seem to be two. */
+/** How many polls of one device may wait. A client that was cut off and reconnects may look like two. */
 const maxOfDevice = 2;
 
-/** Who waits here, by device and by account. */
+/** The polls that wait here, by device and by account. */
 class Polls {
   readonly all = new Set<Poll>();
   readonly #devices = new Map<string, Poll[]>();
   readonly #accounts = new Map<number, number>();
 
-  /** Adds it; gives the one that has to make room. */
+  /** Adds a poll. Returns the one that has to make room for it. */
   add(poll: Poll): Poll | undefined {
     const { uuid, accountId } = poll.device;
     const own = this.#devices.get(uuid) ?? [];
@@ -197,7 +197,7 @@ class Polls {
 
 type PollReaderDeps = {
   ports: Pick<ConnectorPorts, 'subscribed'>;
-  /** Of all devices: what is being read for them, and written to them. */
+  /** One budget for all devices: what is being read for them, and written to them. */
   budget: MemoryBudget;
   tuning: Pick<Tuning, 'downlinkTimeoutMs' | 'wantedDownlinkTimeoutMs'>;
   log: Log;
@@ -206,9 +206,9 @@ type PollReaderDeps = {
 
 const retryMs = 1_000;
 
-/** Reads what is due to a device that waits, and answers it where there is something. */
+/** Reads what is due to a device whose poll waits, and answers the poll if there is something. */
 function createPollReader({ ports, budget, tuning, log, answer }: PollReaderDeps) {
-  /** What the device has not been given; null where that is nothing. */
+  /** What the device was not given yet; null: nothing. */
   async function readOnce(poll: Poll): Promise<ReturnType<typeof pickNew> | null> {
     const due = await ports.subscribed(poll.device, [...poll.topics]);
     const picked = pickNew([...due, ...(poll.errors ?? [])], poll.given, poll.isProfileAsked);
@@ -242,7 +242,7 @@ function createPollReader({ ports, budget, tuning, log, answer }: PollReaderDeps
     setTimeout(() => void read(poll), retryMs).unref();
   }
 
-  /** Once where it is read already. `isFirst`: rejects with what it cannot be read for; later it is tried again. */
+  /** During a read, asks for one more. `isFirst`: rejects if the read fails; later reads are retried. */
   async function read(poll: Poll, isFirst = false): Promise<void> {
     poll.isWoken = true;
     if (poll.isReading || poll.isOver) return;
@@ -266,8 +266,8 @@ function createPollReader({ ports, budget, tuning, log, answer }: PollReaderDeps
 }
 
 /**
- * What a device was given over HTTP, as it hands it back: no process has to remember it. `pId` and `texts` are what
- * it acknowledges by that; a profile that it acknowledged before is `known`.
+ * What a device was given over HTTP. The device sends it back with each poll, so that no process has to remember it.
+ * Sending back `pId` and `texts` acknowledges them. A profile that was acknowledged before is `known`.
  */
 type Given = {
   /** When the configuration was set, ms. */
@@ -276,9 +276,9 @@ type Given = {
   isProfileKnown: boolean;
   /** Purpose and state. */
   place: string | null;
-  /** Kept texts for its display: `keptId`. */
+  /** The `keptId` of kept texts for its display. */
   texts: readonly number[];
-  /** Which new token, by a mark of it. */
+  /** Identifies the new token, by a part of its hash. */
   token: string | null;
 };
 
@@ -295,7 +295,7 @@ const version = '1';
 const maxTexts = 100;
 const uuidForm = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
 
-/** As text of characters that a query has as they are (RFC 3986 section 2.3). */
+/** Encodes it in characters that a query can hold unescaped (RFC 3986 section 2.3). */
 function writeAfter({ configuredTs, pId, isProfileKnown, place, texts, token }: Given): string {
   const parts = [version];
   if (configuredTs !== null) parts.push(`c${configuredTs.toString(36)}`);
@@ -306,7 +306,7 @@ function writeAfter({ configuredTs, pId, isProfileKnown, place, texts, token }: 
   return parts.join('.');
 }
 
-/** Null for what `writeAfter` cannot have written; '' is what a device has that begins. */
+/** Null for a text that `writeAfter` cannot have written. A device that begins sends ''. */
 function readAfter(text: string): Given | null {
   if (text === '') return nothingGiven;
   const [first, ...parts] = text.split('.', 6);
@@ -337,14 +337,14 @@ function readPart(given: Given, kind: string | undefined, value: string): Given 
 const readNumber = (value: string): number | null =>
   /^[0-9a-z]{1,10}$/.test(value) ? Number.parseInt(value, 36) : null;
 
-/** What was acknowledged needs to be no more. */
+/** What was acknowledged need not be listed again. */
 const acknowledged = (given: Given): Given => ({
   ...given,
   isProfileKnown: given.pId !== null,
   texts: [],
 });
 
-/** Of what is due, what the device was not given yet, and what it is given with that. `isAsked`: it wants its profile again. */
+/** The messages that the device was not given yet, and all that it then has. `isAsked`: it wants its profile again. */
 function pickNew(
   due: readonly Downlink[],
   before: Given,
@@ -389,13 +389,13 @@ function give(
 type WakeDeps = {
   ports: Pick<ConnectorPorts, 'bus' | 'onAccountDisabled'>;
   polls: Polls;
-  /** Something may be due to it. */
+  /** Called when something may be due to the poll. */
   wake: (poll: Poll) => void;
   end: (poll: Poll, messages: readonly Downlink[], given: Given) => void;
   log: Log;
 };
 
-/** Wakes who waits when other parts of the installation tell of something for them. Returns what ends the listening. */
+/** Wakes polls when other parts of the installation report something for them. Returns what ends the subscriptions. */
 function wakePolls({ ports, polls, wake, end, log }: WakeDeps): () => void {
   const wakeAll = (uuid: string, topic: DownTopic, before: (poll: Poll) => void): void => {
     for (const poll of polls.listOf(uuid)) {
@@ -404,7 +404,7 @@ function wakePolls({ ports, polls, wake, end, log }: WakeDeps): () => void {
       wake(poll);
     }
   };
-  /** Its client comes again, and is let in or not. */
+  /** The client polls again, and then is let in or not. */
   const endOne = (poll: Poll): void => end(poll, [], poll.given);
   const all = (does: (poll: Poll) => void): void =>
     void forEachYielding(polls.all, does).catch((error: unknown) =>
@@ -442,29 +442,29 @@ function wakePolls({ ports, polls, wake, end, log }: WakeDeps): () => void {
   };
 }
 
-/** Errors that come while it is being looked for others; more are lost, as on a full queue. */
+/** How many errors a poll keeps while it reads the database. More are lost, as in a full queue. */
 const maxErrors = 100;
 
-/** A request that waits for messages to its device. Ten thousand of them have to be cheap. */
+/** A request that waits for messages to its device. Keep it small: there may be ten thousand. */
 class Poll {
   readonly device: DeviceIdentity;
   readonly topics: PollQuery['topics'];
-  /** What the device has, and has acknowledged. */
+  /** What the device has and has acknowledged. */
   readonly given: Given;
   readonly response: ServerResponse;
   timer: NodeJS.Timeout | null = null;
   isOver = false;
   /** Its device counts as connected because of it. */
   isPresent = false;
-  /** It is being read what is due. */
+  /** A read of what is due is under way. */
   isReading = false;
-  /** Something fell due meanwhile. */
+  /** Something fell due during that read. */
   isWoken = false;
-  /** It has waited as long as it was to. */
+  /** It has waited as long as it asked for. */
   isLate = false;
-  /** The device is to have its profile, also where it had it before. */
+  /** The device is to get its profile even if it had it before. */
   isProfileAsked = false;
-  /** Its client has ended its side: it is answered, and yet may be gone. */
+  /** The client has ended its side: it still gets an answer, but may be gone. */
   hasLeft = false;
   /** Messages that are in no table. */
   errors: Downlink[] | null = null;
@@ -481,7 +481,7 @@ class Poll {
     if (this.errors.length < maxErrors) this.errors.push(message);
   }
 
-  /** Nobody waits for it any more. */
+  /** From now on nobody waits for it. */
   end(): void {
     this.isOver = true;
     if (this.timer) clearTimeout(this.timer);
@@ -489,7 +489,7 @@ class Poll {
   }
 }
 
-/** Answers a poll; no message: there was none within its time. */
+/** Answers a poll. Without messages, none arrived in time. */
 function sendMessages(
   { response }: Poll,
   messages: readonly Downlink[],
@@ -509,13 +509,13 @@ function sendMessages(
   response.end(body);
 }
 
-/** What a poll asks for. `waitMs` 0: what there is at once. */
+/** What a poll asks for. `waitMs` 0: only what is there now. */
 type PollQuery = { waitMs: number; topics: readonly DownTopic[]; given: Given };
 
-/** Proxies on the way mostly end a request that is not answered for a minute. */
+/** Most proxies end a request that is unanswered for a minute. */
 const maxWaitSeconds = 60;
 
-/** Reads a poll's query; other members are ignored. Throws 400 for one that is not as it must be. */
+/** Reads a poll's query and ignores unknown members. Throws 400 if it is invalid. */
 function readPollQuery(query: string): PollQuery {
   const members = new URLSearchParams(query);
   return {

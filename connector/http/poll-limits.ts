@@ -8,15 +8,15 @@ import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 type PollPresenceDeps = {
   ports: Pick<ConnectorPorts, 'presence'>;
-  /** How long the next poll of a device that was answered may take to come, ms. */
+  /** How long the next poll of a device that was answered may take to arrive, ms. */
   graceMs: number;
 };
 
 type Waiting = { identity: DeviceIdentity; polls: number; timer: NodeJS.Timeout | null };
 
 /**
- * A device is connected while a poll of it waits, and a little longer after an answer: it reads that and asks
- * again. One whose connection ends before the answer has left.
+ * A device counts as connected while a poll of it waits, and a little longer after an answer, in which it reads the
+ * answer and polls again. If its connection ends before the answer, the device has left.
  */
 export function createPollPresence({ ports, graceMs }: PollPresenceDeps) {
   const devices = new Map<number, Waiting>();
@@ -40,7 +40,7 @@ export function createPollPresence({ ports, graceMs }: PollPresenceDeps) {
       known.timer = null;
     },
 
-    /** One that began; `isAnswered`: and not left by its client. */
+    /** A poll that began has ended. `isAnswered`: its client did not leave before the answer. */
     ended({ deviceId }: DeviceIdentity, isAnswered: boolean): void {
       const device = devices.get(deviceId);
       if (!device) return;
@@ -50,7 +50,7 @@ export function createPollPresence({ ports, graceMs }: PollPresenceDeps) {
       else device.timer = setTimeout(() => leave(device), graceMs);
     },
 
-    /** None comes again. */
+    /** No polls will follow. */
     stop(): void {
       for (const device of devices.values()) if (device.timer) leave(device);
     },
@@ -62,19 +62,24 @@ type PollRateDeps = {
   /** The quota `connections` of an account. */
   connectionsOf: (accountId: number) => number;
   now: MonotonicClock;
-  /** A poll beyond a rate is refused so late: else whoever asks again at once keeps the process busy with refusals. */
+  /**
+   * How long the refusal of a poll beyond its rate is delayed, ms. Otherwise a client that asks again at once would
+   * keep the process busy with refusals.
+   */
   refusalMs: number;
 };
 
-/** Each of an account's connections polls so often on average; of few connections so many a second. */
+/**
+ * On average each of an account's connections may poll this often, and the account at least this many times a second.
+ */
 const pollEverySeconds = 20;
 const leastPerSecond = 10;
-/** After a pause so much of it comes at once. */
+/** After a pause, the polls of this many seconds may come at once. */
 const burstSeconds = 4;
 
 type AccountPolls = { rate: Rate; bucket: Bucket };
 
-/** How often devices and accounts may poll. Reading what is due costs as much as storing a message. */
+/** Limits how often devices and accounts may poll. Reading what is due costs as much as storing a message. */
 export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollRateDeps) {
   const accounts = new Map<number, AccountPolls>();
   const refusals = new Set<() => void>();
@@ -90,7 +95,7 @@ export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollR
     return turns;
   }
 
-  /** 0 where both may go on; else the ms after which they may. */
+  /** 0 if device and account may poll now; otherwise after how many ms they may. */
   function take(identity: DeviceIdentity): number {
     const monotonicMs = now();
     const { rate, bucket } = pollsOf(identity.accountId);
@@ -101,7 +106,7 @@ export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollR
     return ownMs;
   }
 
-  /** Until the refusal is due, its client has gone, or the service stops. */
+  /** Resolves when the refusal is due, its client has gone, or the service stops. */
   function untilDue(response: ServerResponse): Promise<void> {
     return new Promise((resolve) => {
       const end = (): void => {
@@ -117,7 +122,7 @@ export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollR
   }
 
   return {
-    /** Takes a turn. Rejects with 429, after a while, where there is none. */
+    /** Charges a poll. Beyond the rate, rejects with 429 after `refusalMs`. */
     async take(identity: DeviceIdentity, response: ServerResponse): Promise<void> {
       const waitMs = take(identity);
       if (waitMs === 0) return;
@@ -126,7 +131,7 @@ export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollR
       throw tooMany('The device or its account sends requests faster than allowed.', waitMs);
     },
 
-    /** Forgets accounts that could ask at full rate again. */
+    /** Forgets accounts that could poll at full rate again. */
     forgetIdle(): void {
       const monotonicMs = now();
       for (const [id, { rate, bucket }] of accounts)
@@ -135,7 +140,7 @@ export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollR
 
     countRefusals: () => refusals.size,
 
-    /** All that are to be refused are, at once. */
+    /** Sends all delayed refusals now. */
     stop(): void {
       isStopping = true;
       for (const end of refusals) end();
@@ -145,7 +150,7 @@ export function createPollRate({ devices, connectionsOf, now, refusalMs }: PollR
 
 /**
  * Ends the connection of a device that does not take its answer: as late as one over MQTT that does not acknowledge,
- * and sooner while others wait for the room. What it has not got is in its next answer.
+ * and sooner while others wait for the room. The device's next answer repeats what it missed.
  */
 export function limitTaking(
   response: ServerResponse,

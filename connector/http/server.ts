@@ -24,9 +24,9 @@ export type HttpConnectorOptions = Pick<ConnectorOptions, 'limits' | 'log' | 'no
   observe?: Partial<Pick<Observer, 'message' | 'acknowledged' | 'refused'>>;
   /** The client's address, whatever proxies are in between. */
   findAddress: (request: IncomingMessage) => string;
-  /** Told of each request of a device that was let in. */
+  /** Called for each request of a device that was logged in. */
   onLogin?: (request: IncomingMessage) => void;
-  /** Whether the process is about to stop: each answer then ends its connection. */
+  /** Whether the process is about to stop. Each answer then ends its connection. */
   isLeaving: () => boolean;
 } & SharedRates;
 
@@ -37,26 +37,26 @@ export type HttpSnapshot = {
   waiting: number;
   /** Devices' requests that wait for messages. */
   polls: number;
-  /** Polls beyond a rate, which are about to be refused. */
+  /** Polls beyond a rate that are about to be refused. */
   refusals: number;
-  /** What requests take of the memory, about. */
+  /** About how much memory requests take. */
   bytes: number;
 };
 
-/** Takes requests below `/devices/`, on whatever listens. */
+/** Takes requests below `/devices/` from any HTTP server. */
 export type HttpConnector = {
   handle(request: IncomingMessage, response: ServerResponse): void;
-  /** Answers 503 while it is told true. */
+  /** Answers 503 while paused. */
   pause(isPaused: boolean): void;
   snapshot(): HttpSnapshot;
-  /** Takes nothing new; what is under way is stored and answered, or neither, within `drainMs`. */
+  /** Accepts nothing new. Messages under way are stored and answered within `drainMs`, or not acknowledged. */
   close(options: { drainMs: number }): Promise<void>;
 };
 
 const idleEveryMs = 10_000;
 const silent = { message() {}, acknowledged() {}, refused() {} };
 
-/** Where devices come in that speak HTTP: the device contract, a message a request. */
+/** Starts the device contract over HTTP: one message a request. */
 export function startHttpConnector(
   options: HttpConnectorOptions,
   ports: ConnectorPorts,
@@ -130,18 +130,18 @@ export function startHttpConnector(
   };
 }
 
-/** Everything below it is for devices. */
+/** Everything below this path is for devices. */
 export const devicesPrefix = '/devices/';
 
 const up = '/up/';
 const down = '/down';
 
-/** What a request's target names: `topic` is what stands behind `up/`. */
+/** What a request's target names. `topic` is what follows `up/`. */
 type DevicePath =
   | { direction: 'up'; uuid: string; topic: string }
   | { direction: 'down'; uuid: string; query: string };
 
-/** Null where nothing lies there. The uuid is in lower case, as RFC 9562 section 4 has it written. */
+/** Null if there is no such path. The uuid is in lower case, as RFC 9562 section 4 recommends. */
 function readPath(target: string): DevicePath | null {
   if (!target.startsWith(devicesPrefix)) return null;
   const asked = target.indexOf('?');

@@ -50,14 +50,14 @@ type UplinkDeps = {
   now: MonotonicClock;
 };
 
-/** Parsed, a payload takes about so many times its bytes; it is kept besides. */
+/** A parsed payload takes about this many times its bytes. The payload itself is kept too. */
 const parsedFactor = 4;
-/** Requests that wait for room: each holds a connection. */
+/** Limits the requests that wait for memory: each holds a connection. */
 const waiting = { share: 1 / 4, maxWaiting: 1_000, maxWaitingOfKey: 250 };
 const patienceMs = 5_000;
 const fullSeconds = 3_600;
 
-/** Takes what devices send with POST. */
+/** Takes what devices send by POST. */
 export function createHttpUplink(deps: UplinkDeps) {
   const { ports, devices, limits, tuning, observe, log, now } = deps;
   const budget = new MemoryBudget({ maxBytes: tuning.maxUnackedTotalBytes, ...waiting });
@@ -67,7 +67,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     bodies: createBegunBodies(tuning.maxBegunBytes),
   });
   const mayTellNow = createUnknownMemberThrottle(now);
-  /** In the order in which they were handed on. */
+  /** In the order in which they were handed to ingest. */
   const underWay = new Set<Exchange>();
 
   const exchangeDeps: ExchangeDeps = {
@@ -93,7 +93,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     },
   };
 
-  /** Reads the message and hands it on; the answer follows by itself. Rejects with what is answered instead. */
+  /** Reads the message and hands it on. The answer follows by itself. Rejects with the problem to answer with. */
   async function post(
     request: IncomingMessage,
     response: ServerResponse,
@@ -104,13 +104,13 @@ export function createHttpUplink(deps: UplinkDeps) {
       throw new HttpProblem(405, 'method-not-allowed', 'Expected POST.', {
         headers: { Allow: 'POST' },
       });
-    // It left while it was let in: nothing would tell that its place is free again.
+    // The client left during the login. `close` has been emitted, so nothing would free its memory again.
     if (response.destroyed) return;
     const format = readFormat(request);
     bodies.check(request, name);
     refuseBeyond(devices.of(identity), name);
     const exchange = new Exchange(identity, response, exchangeDeps);
-    // It is emitted once: without `once` there is nothing to wrap, and to remove.
+    // `close` is emitted only once, so `on` saves the wrapper and the removal of `once`.
     response.on('close', () => {
       exchange.abandon();
       if (exchange.isOver) exchange.place?.leave();
@@ -125,7 +125,8 @@ export function createHttpUplink(deps: UplinkDeps) {
     if (!place.isIn) await waitForRoom(place);
     if (exchange.isOver) return;
     const arrivedTs = ports.clock();
-    // The one of before may have been forgotten while the body came: it would be a second one, with rates of its own.
+    // Looks the device up again: it may have been forgotten while the body arrived, and a second object would have
+    // rates of its own.
     const device = devices.of(identity);
     devices.enter(device, {
       sinceMs: now(),
@@ -178,7 +179,7 @@ export function createHttpUplink(deps: UplinkDeps) {
     if (exchange.isOver) return;
     observe.message(content.kind);
     if (content.kind === 'time') {
-      // Its answer says what time it is: nobody else is to be told.
+      // The answer states the time, so ingest need not send it.
       exchange.echo = content.request.echo;
       uplink.content = { kind: 'none' };
     }
@@ -191,7 +192,7 @@ export function createHttpUplink(deps: UplinkDeps) {
   return {
     post,
 
-    /** Gives up what is not stored in time. */
+    /** Gives up messages that were not stored in time. */
     giveUpLate(): void {
       const latestMs = now() - limits.storeTimeoutMs;
       for (const exchange of underWay) {
@@ -212,17 +213,17 @@ export function createHttpUplink(deps: UplinkDeps) {
 type BodiesOptions = {
   limits: Pick<ConnectorLimits, 'maxPacketBytes' | 'maxMeasurementPacketBytes'>;
   tuning: Pick<Tuning, 'maxLargeBytes' | 'largePatienceMs'>;
-  /** Those that are no larger than others may be. */
+  /** Bodies within the ordinary size. */
   bodies: BegunBodies;
 };
 
-/** What is read of one device. */
+/** Whose body is read. */
 type BodyOf = { name: string; accountId: number };
 
-/** Its room is reserved before it is read: it makes way for nobody. */
+/** A reserved body never makes way for others. */
 const reserved: BegunBodies = { begin: () => ({ add() {}, end() {} }), bytes: () => 0 };
 
-/** Reads bodies: those of measurements may be larger, and each of these is charged to its account before it is read. */
+/** Reads bodies. Those of measurements may be larger; a large body is charged to its account before it is read. */
 function createBodies({ limits, tuning, bodies }: BodiesOptions) {
   const budget = createLargeMessageBudget(tuning.maxLargeBytes);
   const mostOf = (name: string) =>
@@ -238,13 +239,13 @@ function createBodies({ limits, tuning, bodies }: BodiesOptions) {
   }
 
   return {
-    /** Throws 413 where the body is announced to be larger than it may be. */
+    /** Throws 413 if the announced body is larger than allowed. */
     check: (request: IncomingMessage, name: string): void => checkLength(request, mostOf(name)),
 
-    /** Rejects as `readBody`, and with 503 where a large one has no room in time. */
+    /** Rejects as `readBody` does, and with 503 if a large body finds no room in time. */
     async read(request: IncomingMessage, { name, accountId }: BodyOf): Promise<Buffer> {
       const most = mostOf(name);
-      // Of one that comes in chunks nobody knows the length.
+      // The length of a chunked body is unknown.
       const bytes = Number(request.headers['content-length'] ?? most);
       if (bytes <= limits.maxPacketBytes) return readBody(request, most, bodies);
       const place = await enter(accountId, bytes);
@@ -268,7 +269,7 @@ const formats = new Map<string, PayloadFormat>([
   ['application/ndjson', 'ndjson'],
 ]);
 
-/** Throws 415 for what is neither; a board that names no type sends JSON. */
+/** Throws 415 for any other type. A board that names no type sends JSON. */
 function readFormat({ headers }: IncomingMessage): PayloadFormat {
   const { 'content-type': given = '', 'content-encoding': encoding = 'identity' } = headers;
   const known = formats.get(given);
@@ -285,7 +286,7 @@ function readFormat({ headers }: IncomingMessage): PayloadFormat {
 const utf8 = /^charset="?utf-?8"?$/;
 const unsupported = (detail: string) => new HttpProblem(415, 'unsupported-type', detail);
 
-/** Throws 413 where the body is announced to have more than `most` bytes. */
+/** Throws 413 if the announced body has more than `most` bytes. */
 function checkLength({ headers }: IncomingMessage, most: number): void {
   if (Number(headers['content-length'] ?? 0) > most) throw tooLarge(most);
 }
@@ -294,21 +295,20 @@ const tooLarge = (most: number) =>
   new HttpProblem(413, 'payload-too-large', `The body must have at most ${most} bytes.`);
 
 /**
- * The body where all that is announced has arrived, as it mostly has of a small one: nothing is to be waited
- * for then. Null where there may be more to come, or where it has more than `most` bytes.
+ * The body, if all of it has arrived, as that of a small message usually has: then there is nothing to wait for. Null
+ * if more may follow, or if it has more than `most` bytes.
  */
 function takeArrivedBody(request: IncomingMessage, most: number): Buffer | null {
   const announced = Number(request.headers['content-length']);
   if (announced === 0 || announced > most || request.readableLength !== announced) return null;
   const body = request.read() as Buffer | null;
-  // Node sees only then that the request has ended.
+  // Only then does Node see that the request has ended.
   request.resume();
   return body;
 }
 
 /**
- * Reads all of it. Rejects with 413 beyond `most` bytes, with 503 where its memory is needed for others, and
- * where the client goes away.
+ * Reads the whole body. Rejects with 413 beyond `most` bytes, 503 if others need its memory, 400 if the client leaves.
  */
 function readBody(request: IncomingMessage, most: number, bodies: BegunBodies): Promise<Buffer> {
   return new Promise((resolve, reject) => {
@@ -343,20 +343,20 @@ function readBody(request: IncomingMessage, most: number, bodies: BegunBodies): 
 type Begun = { bytes: number; giveUp: () => void };
 
 type BegunBodies = {
-  /** `giveUp`: its memory is needed for others. */
+  /** `giveUp`: called when its memory is needed for others. */
   begin(giveUp: () => void): BegunBody;
   bytes(): number;
 };
 
 type BegunBody = {
-  /** So many more bytes of it have come. */
+  /** This many more bytes have arrived. */
   add(bytes: number): void;
   end(): void;
 };
 
 /**
- * Bodies that have begun and not ended may take so many bytes together; beyond, the one that began first is
- * given up. A body that comes at once is never that one, however many never end.
+ * Limits the bytes of bodies that have begun and not ended. Beyond `maxBytes` the earliest body is given up. A body
+ * that arrives at once is never that one, however many never end.
  */
 function createBegunBodies(maxBytes: number): BegunBodies {
   const begun = new Set<Begun>();
@@ -389,25 +389,25 @@ function createBegunBodies(maxBytes: number): BegunBodies {
 
 type ExchangeDeps = {
   clock: Clock;
-  /** Answers with a problem; the log has faults of our own. */
+  /** Answers with a problem, and logs faults of our own. */
   refuse(exchange: Exchange, error: unknown): void;
-  /** It was answered, or nobody waits for that any more and it need not be stored. */
+  /** The exchange was answered, or its client is gone and it need not be stored any more. */
   over(exchange: Exchange): void;
 };
 
-/** One message that came as a request, from its arrival to its answer, which follows the commit. */
+/** One message sent as a request, from its arrival to its answer, which follows the commit. */
 class Exchange implements Delivery {
   isWithdrawn = false;
   isOver = false;
-  /** All of the message has arrived. */
+  /** The whole message has arrived. */
   isWhole = false;
-  /** Its client has gone: nobody is answered. */
+  /** The client is gone, so nobody gets an answer. */
   isGone = false;
-  /** What it takes of the memory. */
+  /** Its reservation of memory. */
   place: Pick<Reservation, 'leave'> | null = null;
-  /** When it was handed on to be stored. */
+  /** When it was handed to ingest. */
   sinceMs = Infinity;
-  /** What is to come back with the answer. */
+  /** A value to return with the answer. */
   echo: TimeRequest['echo'];
   readonly device: DeviceIdentity;
   readonly response: ServerResponse;
@@ -439,15 +439,15 @@ class Exchange implements Delivery {
     this.refuse(error);
   }
 
-  /** Not stored in time: it need not be any more. */
+  /** It was not stored in time, and need not be stored any more. */
   giveUp(): void {
     this.isWithdrawn = true;
     this.refuse(comeLater('The service could not store this in time: send it again.'));
   }
 
   /**
-   * The connection has ended. (That the client ended its side of it, behind the request, is no end: it is answered.)
-   * What arrived whole is stored all the same where a second copy would be recognised; else the client sends it again.
+   * The connection has ended. (A client that only ends its side after the request still gets its answer.) A message
+   * that arrived whole is still stored if a second copy would be recognised. Otherwise the client sends it again.
    */
   abandon(): void {
     this.isGone = true;
@@ -455,7 +455,7 @@ class Exchange implements Delivery {
     else if (this.#content) this.parsed(this.#content);
   }
 
-  /** What became of the message's body. */
+  /** Sets the parsed body. */
   parsed(content: UplinkContent): void {
     this.#content = content;
     if (this.isGone && !isRecognisedAgain(content)) this.#withdraw();
@@ -479,7 +479,7 @@ class Exchange implements Delivery {
   }
 }
 
-/** Where nothing could be read from a message that is kept as a rejection; null where something could. */
+/** The problem, if nothing in the message could be read (it is stored as a rejection); null otherwise. */
 function findProblem({ stored, repeated, rejected }: Outcome): HttpProblem | null {
   const [first] = rejected;
   if (!first || stored + repeated > 0) return null;
@@ -502,7 +502,7 @@ function sendOutcome(
       : JSON.stringify(rejected.map(({ path = '', ...rest }) => ({ path, ...rest })));
   const more = echo === undefined ? '' : `,"echo":${JSON.stringify(echo)}`;
   const body = `{"stored":${stored},"repeated":${repeated},"rejected":${said},"timestamp":${timestamp}${more}}`;
-  // Where nothing of the device's comes back all of it is ASCII, and need not be encoded.
+  // Without text from the device the body is ASCII, and need not be encoded.
   const isAscii = rejected.length === 0 && echo === undefined;
   response.writeHead(200, {
     'Content-Type': 'application/json',

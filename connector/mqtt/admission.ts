@@ -6,26 +6,26 @@ import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.t
 
 type AdmissionOptions = {
   connectsPerSecond: number;
-  /** Connections of one address that are read and not let in yet. */
+  /** Connections of one address that are being read and are not logged in yet. */
   connectingPerAddress: number;
-  /** Further ones of it that wait for their turn, unread. */
+  /** Further connections of the address that wait unread. */
   waitingPerAddress: number;
-  /** Refused logins of one address, after which further ones of its connections wait. */
+  /** Refused logins of one address a second, beyond which its further connections wait. */
   refusedLoginsPerSecond: number;
-  /** Connections of all addresses that wait; one address has half of it at most. */
+  /** Waiting connections of all addresses together; one address may have half of them. */
   maxWaiting: number;
-  /** The places of the process, of which HTTP has others; null: as many as the machine has. */
+  /** The process's connection places, shared with HTTP; null: no bound but the machine's. */
   places: ConnectionPlaces | null;
   now: MonotonicClock;
   onTooMany: () => void;
 };
 
-/** What a connection was let through with. */
+/** What an admitted connection gets. */
 export type Admitted = {
   address: string;
-  /** It is let in: another one of its address may be read. Its end means the same. */
+  /** The login succeeded, so another connection of the address may be read. Closing the socket has the same effect. */
   letIn(): void;
-  /** Its login was refused, or it did what costs as much as so many of these. */
+  /** The login was refused, or the client did something that costs as much as `logins` of these. */
   refused(logins?: number): void;
 };
 
@@ -39,19 +39,19 @@ type Waiting = {
   socket: Duplex;
   address: string;
   enter: (entry: Admitted) => void;
-  /** Null where there is no bound. */
+  /** Null if there is no bound. */
   held: ConnectionPlace | null;
 };
 
-/** What is known of an address: who waits, and how many are being let in. */
+/** The state of one address: who waits, and how many connections are being let in. */
 type Place = { waiting: Set<Waiting>; connecting: number; refusals: Bucket };
 
-/** Addresses that are remembered for their refused logins only. */
+/** How many addresses are kept only because of their refused logins. */
 const maxIdle = 10_000;
 
 /**
- * Lets new connections in at a bounded rate and few of an address at a time: each in the order of its
- * address, the addresses in turn. Until then none is read.
+ * Lets new connections in at a bounded rate, and only a few of one address at a time. Connections of one address keep
+ * their order, and addresses take turns. Until then nothing is read from them.
  */
 export function createAdmission(options: AdmissionOptions): Admission {
   const { connectsPerSecond, refusedLoginsPerSecond, now } = options;
@@ -60,7 +60,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
   const bucket = new Bucket(rate, now());
   const places = new Map<string, Place>();
   let sweepAt = maxIdle;
-  /** Addresses with somebody who waits, and room for another one to be read. */
+  /** Addresses with a waiting connection and room for another one to be read. */
   const ready = new Set<string>();
   let waiting = 0;
   let timer: NodeJS.Timeout | null = null;
@@ -84,7 +84,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     for (const [key, { waiting, connecting, refusals }] of places)
       if (waiting.size + connecting === 0 && refusals.isFull(refusalRate, monotonicMs))
         places.delete(key);
-    // Where few are idle the next look is far off: else each new address would take one.
+    // If few are idle, the next sweep is far off; otherwise each new address would cause one.
     sweepAt = Math.max(maxIdle, 2 * places.size);
   }
 
@@ -92,10 +92,10 @@ export function createAdmission(options: AdmissionOptions): Admission {
     socket.on('error', () => socket.destroy());
     const key = network(address);
     const place = placeOf(key);
-    // As many as there are places left: however many wait at some addresses, another one finds a place.
+    // At most as many as there are places left, so however many wait at some addresses, another address finds a place.
     const most = Math.min(options.waitingPerAddress, options.maxWaiting - waiting);
     const isFull = place.waiting.size >= most;
-    // Whoever is not let in yet makes way for others; a device that was let in stays.
+    // A connection that is not let in yet may be closed for others; one that was let in stays.
     const held =
       isClosed || isFull
         ? null
@@ -116,7 +116,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     if (!timer) drain();
   }
 
-  /** Each address has one turn after the other, until a bound is met. */
+  /** Admits one connection of each address in turn, until a bound is reached. */
   function drain(): void {
     if (timer) clearTimeout(timer);
     timer = null;
@@ -138,7 +138,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
     timer ??= setTimeout(drain, 5);
   }
 
-  /** Says whether a connection was let through. */
+  /** Returns whether a connection left the queue. */
   function admitNext(key: string, monotonicMs: MonotonicMs): boolean {
     const place = placeOf(key);
     const [first] = place.waiting;
@@ -146,7 +146,7 @@ export function createAdmission(options: AdmissionOptions): Admission {
       ready.delete(key);
       return false;
     }
-    // Last of all now: whoever is in front when the rate is used up would be in front again.
+    // Moves to the end: otherwise whoever is in front when the rate is used up would be in front again.
     ready.delete(key);
     ready.add(key);
     if (place.refusals.waitMs(refusalRate, monotonicMs) > 0) return false;
@@ -174,7 +174,8 @@ export function createAdmission(options: AdmissionOptions): Admission {
     return {
       address,
       letIn,
-      // Of an address that was forgotten meanwhile too: one that was let in long ago may be refused something.
+      // Looks the place up again. The address may have been forgotten since, because a connection can be refused
+      // something long after it was let in.
       refused: (logins = 1) => placeOf(key).refusals.take(logins, refusalRate, now()),
     };
   }

@@ -10,9 +10,8 @@ import { findConnection } from './connection.ts';
 import type { ConnectionEnding, ConnectionRefusal } from '../ports.ts';
 
 /**
- * aedes as a speaker of the protocol only. Devices never hear each other and what is sent to a device
- * is addressed to it, so there is nothing to route: no topic matching, no `$SYS/` messages, no device
- * that waits for a slow one.
+ * aedes, used only to speak the protocol. Devices never hear each other, and each message to a device is addressed to
+ * it, so there is nothing to route: no topic matching, no `$SYS/` messages, no device that waits for a slow one.
  */
 export class DeviceAedes extends Aedes {
   constructor(options: AedesOptions) {
@@ -24,7 +23,7 @@ export class DeviceAedes extends Aedes {
         keepFilters(packet);
         if (packet.cmd === 'disconnect') noteLeaving(client);
       });
-      // A plain object has members that are no subscriptions.
+      // A plain object inherits members that are not subscriptions.
       Object.assign(client, { subscriptions: Object.create(null) });
       return client;
     };
@@ -48,7 +47,7 @@ export class DeviceAedes extends Aedes {
 /** Why aedes closed a connection: before it was let in, or afterwards. */
 type Failure = { refusal: ConnectionRefusal | null; ending: ConnectionEnding | null };
 
-/** aedes gives its errors no code: it is their text, and `errorCode` for a CONNACK, that tells them apart. */
+/** aedes gives its errors no code, so this goes by their text, and by `errorCode` for a CONNACK. */
 export function readFailure(error: Error): Failure {
   if (error.message === 'drain timeout') return { refusal: null, ending: 'unread' };
   const ending = 'code' in error ? null : 'malformed';
@@ -59,21 +58,21 @@ export function readFailure(error: Error): Failure {
 
 type Parsed = SubscribePacket | { cmd: 'disconnect' } | { cmd: 'other' };
 
-/** It said DISCONNECT, and that in good order: aedes closes the connection next. */
+/** The client sent DISCONNECT, so it leaves on purpose. aedes closes the connection next. */
 function noteLeaving(client: Client): void {
   const connection = findConnection(client);
   if (connection?.ending === null && connection.stage === 'ready') connection.hasLeft = true;
 }
 
-/** aedes has no hook for a whole SUBSCRIBE: this is where it hears of packets itself. */
+/** aedes has no hook for a whole SUBSCRIBE, so we listen where it receives packets itself. */
 const parserOf = (client: Client) => (client as unknown as { _parser: EventEmitter })._parser;
 
 /**
- * aedes drops all but the last of filters that are alike before it answers, and so answers fewer than
- * it was asked. Each is to be handled in its turn, with a return code of its own [MQTT-3.8.4-4]
- * [MQTT-3.8.4-5]: a list that has such filters cannot be replaced. (One that has none may be: V8 keeps
- * what an accessor refers to until the next full collection.) Nor one with a filter that it cannot look up:
- * aedes 2.0.0-beta.1 keeps them by name in a plain object, and `__proto__` ends the process.
+ * aedes removes all but the last of equal filters before it answers, and so returns too few codes. Each filter has to
+ * be handled in order, with a return code of its own [MQTT-3.8.4-4] [MQTT-3.8.4-5], so a list with equal filters is
+ * made read-only. So is a list with `__proto__`: aedes 2.0.0-beta.1 keeps filters by name in a plain object, and this
+ * name ends the process. Other lists stay plain, because V8 keeps what an accessor refers to until the next full
+ * collection.
  */
 function keepFilters(packet: Parsed): void {
   if (packet.cmd !== 'subscribe') return;
@@ -83,13 +82,12 @@ function keepFilters(packet: Parsed): void {
   Object.defineProperty(packet, 'subscriptions', { get: () => subscriptions, set() {} });
 }
 
-/** aedes 1 bounds QoS 2 messages itself unless it is told not to; aedes 2 does not know the word. */
+/** aedes 1 limits QoS 2 messages unless told not to; aedes 2 does not know the option. */
 const boundElsewhere = { maxInflightInbound: 0 };
 
 /**
- * What a client of MQTT 5 is answered instead of what aedes makes of its CONNECT: aedes 2 names four limits of
- * the seven, and has no hook for more. To be called before aedes is told whether the client is let in, which
- * is when nothing else is written.
+ * Replaces the CONNACK of aedes for a client of MQTT 5: aedes 2 states four of the seven limits, and has no hook for
+ * the others. Call this before telling aedes whether the client is let in: nothing else is written at that time.
  */
 export function answerConnect({ conn }: Client, connack: Buffer): void {
   const { write } = conn;
@@ -114,8 +112,8 @@ const nothing = Promise.resolve();
 const acknowledged = (_client: unknown, packet: { messageId?: number }) => Promise.resolve(packet);
 
 /**
- * Keeps nothing: sessions end with their connection, what is pushed comes from the database, nothing
- * is retained and a will lives as long as its connection. What aedes asks of it, it gets.
+ * A persistence that keeps nothing: sessions end with their connection, what is sent comes from the database, nothing
+ * is retained, and a will lives as long as its connection. It has the methods that aedes calls.
  */
 const persistence = {
   async setup() {},
@@ -126,7 +124,7 @@ const persistence = {
   outgoingStream: () => [],
   createRetainedStreamCombi: () => ({ pipe() {} }),
   outgoingClearMessageId: acknowledged,
-  // Known to have arrived: aedes answers PUBREC and does not publish.
+  // The message is known, so aedes answers PUBREC and does not publish.
   incomingGetPacket: acknowledged,
   incomingDelPacket(client: Parameters<typeof findConnection>[0], packet: { messageId: number }) {
     findConnection(client)?.unreleased?.delete(packet.messageId);

@@ -10,13 +10,13 @@ import {
   reason,
 } from './v5.ts';
 
-/** What a client of MQTT 5 said of itself in its CONNECT, as far as it binds what it is sent. */
+/** What a client of MQTT 5 asked for in its CONNECT, as far as it affects what it is sent. */
 export type V5Session = {
-  /** What a packet to it may have, bytes; `Infinity` where it named none. Section 3.1.2.11.4. */
+  /** The largest packet that it accepts, in bytes; `Infinity` if it named none. Section 3.1.2.11.4. */
   maxPacketBytes: number;
-  /** Whether acknowledgements may say why. Section 3.1.2.11.7. */
+  /** Whether acknowledgements may state a reason. Section 3.1.2.11.7. */
   wantsProblems: boolean;
-  /** Of the session that it asked for; here all end with their connection. */
+  /** The session expiry that it asked for. Here every session ends with its connection. */
   expirySeconds: number;
   keepaliveSeconds: number;
   hasIdentifier: boolean;
@@ -28,7 +28,7 @@ type CheckedConnect =
 const { malformed, protocolError } = reason;
 const refused = (fault: number): CheckedConnect => ({ fault, bytes: null, session: null });
 
-/** The name and version of the protocol that a whole CONNECT asks for; null where there is none to be read. */
+/** The protocol name and version that a whole CONNECT asks for; null if it has none. */
 export function protocolOf(
   bytes: Buffer,
   { start, end }: Frame,
@@ -39,13 +39,13 @@ export function protocolOf(
   return { name, version: bytes[nameEnd] as number };
 }
 
-/** A CONNECT, section 3.1; aedes gets it without the properties of MQTT 5. */
+/** Checks a CONNECT, section 3.1, and rebuilds it for aedes without the properties of MQTT 5. */
 export function checkConnect(
   bytes: Buffer,
   { flags, start, end }: Frame,
   isV5: boolean,
 ): CheckedConnect {
-  // Behind the protocol's name and version: flags, keep-alive.
+  // After the protocol name and version come the flags and the keep-alive.
   const head = endOfField(bytes, start, end) + 1;
   if (flags !== 0 || head + 3 > end) return refused(malformed);
   const bits = bytes[head] as number;
@@ -88,14 +88,14 @@ export function checkConnect(
   };
 }
 
-/** A CONNACK with all that it must say fits into it. */
+/** Every CONNACK that we send fits into this. */
 const leastPacketBytes = 64;
-/** A CONNACK that says no more than a reason code. */
+/** A CONNACK that holds only a reason code. */
 const refusalBytes = 5;
-/** In place of a reason code: nothing may be answered. */
+/** Stands for a reason code when no answer fits. */
 export const unspeakable = -1;
 
-/** A field of properties that is empty. */
+/** An empty property list. */
 const emptyField = Buffer.from([0]);
 
 function faultOfValues(values: ReadonlyMap<number, number>): number {
@@ -105,7 +105,7 @@ function faultOfValues(values: ReadonlyMap<number, number>): number {
   if (values.has(property.authenticationData) && !hasMethod) return protocolError;
   const most = values.get(property.maximumPacketSize) ?? Infinity;
   if (most < leastPacketBytes) return most < refusalBytes ? unspeakable : reason.tooLarge;
-  // Credentials are a user name and a password, and nothing is exchanged. Section 4.12.
+  // Credentials are a user name and a password; there is no extended authentication. Section 4.12.
   return hasMethod ? reason.authenticationMethod : 0;
 }
 
@@ -115,7 +115,7 @@ function checkWill(bytes: Buffer, at: number, limit: number, isV5: boolean) {
   const topicEnd = endOfText(bytes, from, limit);
   const end = topicEnd < 0 ? -1 : endOfField(bytes, topicEnd, limit);
   if (end < 0) return { fault: malformed, from, end };
-  // A topic name, not a filter. In 3.1.1 it is told so with the answer, as of any topic that is not the device's own.
+  // A topic name, not a filter. In 3.1.1 the login check refuses it, like any topic that is not the device's own.
   const isName = !isV5 || (topicEnd > from + 2 && !hasWildcard(bytes, from + 2, topicEnd));
   return { fault: isName ? 0 : reason.topicInvalid, from, end };
 }

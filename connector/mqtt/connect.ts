@@ -28,7 +28,7 @@ type AuthenticatorDeps = {
   ports: ConnectorPorts;
   registry: Registry;
   limits: ConnectorLimits;
-  /** Messages of one connection that may wait for their commit. */
+  /** How many messages of one connection may wait for their commit. */
   maxUnackedMessages: number;
   log: Log;
   logRefused: LogRefusedLogin;
@@ -36,23 +36,23 @@ type AuthenticatorDeps = {
 
 export type Authenticator = ReturnType<typeof createAuthenticator>;
 
-/** Lets devices in: what their CONNECT says, whom it says it from, and what becomes of older ones. */
+/** Logs devices in: reads the CONNECT, checks the credentials and the limits, and answers. */
 export function createAuthenticator(deps: AuthenticatorDeps) {
   const { ports, registry, limits, maxUnackedMessages, log, logRefused } = deps;
   const underCheck = new Set<Connection>();
 
-  /** What aedes is to make of a CONNECT: a session of its own that ends with the connection. */
+  /** Rewrites the CONNECT for aedes, which gets a session of its own that ends with the connection. */
   function prepare(client: Client, packet: ConnectPacket): void {
     const connection = findConnection(client);
     if (!connection) return;
-    // In MQTT 5 one without an identifier is given one. [MQTT-3.1.3-6]
+    // In MQTT 5 a client without an identifier is assigned one. [MQTT-3.1.3-6]
     connection.clientId = connection.v5 ? packet.clientId || connection.id : packet.clientId;
     connection.will = packet.will ?? null;
     connection.keepaliveMs = keepaliveOf(packet.keepalive ?? 0, limits) * 1_000;
     connection.needsIdentifier = !connection.v5 && packet.clientId === '' && packet.clean === false;
     packet.clientId = connection.id;
     packet.clean = true;
-    // The keep-alive is ours to watch: a device that we do not read is not to blame for its silence.
+    // We watch the keep-alive ourselves: a device that we do not read is not to blame for its silence.
     packet.keepalive = 0;
   }
 
@@ -71,7 +71,7 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
     }
     const identity = await ports.authenticateDevice(credentials);
     if (!identity) return 'not-authorized';
-    // Told of a change meanwhile: the answer may be older than it.
+    // Access changed during the check, so the answer may be older than the change.
     if (connection.isDoubtful && !(await ports.isStillAllowed(identity, credentials)))
       return 'not-authorized';
     const { will } = connection;
@@ -79,7 +79,7 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
       tell(identity, 'foreign-will');
       return 'not-authorized';
     }
-    // Only the excess: the device is let in as often as it may, and told of the rest.
+    // Only the excess is refused and reported: the device gets in as often as it may.
     if (!registry.takeConnect(identity)) {
       noticeLimit(ports, registry, identity, 'too-many-connects');
       tell(identity, 'too-many-connects');
@@ -140,7 +140,7 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
     done(null, true);
   }
 
-  /** What the CONNACK says of this connection. */
+  /** What the CONNACK tells this client. */
   function welcomeOf(
     { clientId, keepaliveMs, isWebSocket }: Connection,
     session: V5Session,
@@ -168,7 +168,7 @@ export function createAuthenticator(deps: AuthenticatorDeps) {
   return {
     prepare,
     authenticate,
-    /** Access of this device (without one: of any) changed: checks that are under way look twice. */
+    /** Access of this device (without one: of any device) changed: logins that are being checked are checked again. */
     doubt(uuid?: string): void {
       for (const connection of underCheck)
         // A device may write its uuid in capitals (RFC 9562 section 4); notices have it in lower case.
@@ -188,7 +188,7 @@ function keepaliveOf(seconds: number, { maxKeepaliveSeconds }: ConnectorLimits):
   return seconds === 0 ? maxKeepaliveSeconds : Math.min(seconds, maxKeepaliveSeconds);
 }
 
-/** Of a will. [MQTT-3.3.2-2] */
+/** Whether the topic of a will is one that the device may publish to. [MQTT-3.3.2-2] */
 function isOwnTopic(
   topic: string,
   { uuid }: DeviceIdentity,

@@ -11,20 +11,20 @@ import type { ConnectionEnding, ConnectionRefusal, DeviceLogin } from '../ports.
 import type { V5Session } from './connect-packet.ts';
 import type { MonotonicMs } from '../../src/lib/clock-readings.ts';
 
-/** What the devices of an account that are connected here have in common. */
+/** What the connections of an account's devices to this process share. */
 export type AccountConnections = {
   readonly id: number;
-  /** Devices that are remembered here. */
+  /** Devices of the account that are remembered here. */
   devices: number;
-  /** Those of its connections that were let in. */
+  /** Connections that were let in. */
   connections: number;
-  /** What its messages that wait for their commit take of the memory, about. */
+  /** About how much memory its messages take while they wait for their commit. */
   bytes: number;
-  /** The same of those that are not under way, as the account has to wait (`AccountBackpressure`). */
+  /** The same for messages that are parked because the account has to wait (`AccountBackpressure`). */
   parkedBytes: number;
   /** Connections that are not read until there is room for their messages. */
   waiting: Set<Connection>;
-  /** Connections that are not read while the account is beyond its rate, and the timer that ends it. */
+  /** Connections that are not read while the account is beyond its rate, and the timer that reads them again. */
   paused: Set<Connection>;
   timer: NodeJS.Timeout | null;
 };
@@ -35,41 +35,41 @@ export type Device = {
   account: AccountConnections;
   upPrefix: string;
   downPrefix: string;
-  /** Where its packets may be large. */
+  /** The topic whose packets may be large. */
   largeTopic: string;
   /** Oldest first. */
   connections: Connection[];
   rates: DeviceRates;
-  /** Its connections that were let in. */
+  /** Limits how often its connections are let in. */
   connects: Bucket;
-  /** When a rejection last said why it is not let in. */
+  /** When a rejection last reported why it was not let in. */
   noticedMs: number;
-  /** When a connection last took another one's session over. */
+  /** When a connection last took over another one's session. */
   takenOverMs: number;
-  /** When it was last told that something was read of it. */
+  /** When `presence` was last told that the device sent something. */
   toldMs: number;
-  /** Set while its connections wait for a bucket. */
+  /** Set while its connections wait for the device's rates. */
   timer: NodeJS.Timeout | null;
 };
 
-/** What is kept of a PUBLISH until it is stored, and acknowledged in its turn. */
+/** What is kept of a PUBLISH until it is stored and acknowledged in order. */
 export type UnackedPublish = {
-  /** 0: nobody will send it again. */
+  /** With QoS 0 nobody sends it again. */
   readonly qos: number;
   readonly messageId: number;
-  /** About what it takes of the memory until it is stored. */
+  /** About how much memory it takes until it is stored. */
   readonly bytes: number;
   /** When it arrived; `Infinity` while its account has to wait. */
   sinceMs: number;
   isStored: boolean;
-  /** Of a client of MQTT 5: what became of its items, once that is known. */
+  /** For a client of MQTT 5: what became of its items, once that is known. */
   outcome?: Outcome | null;
 };
 
-/** An acknowledgement that is not written yet: the identifier of a PUBACK that says no more, or a whole packet. */
+/** An acknowledgement that is not written yet: the identifier of a plain PUBACK, or a whole packet. */
 export type Ack = number | Buffer;
 
-/** A message towards the device that waits for its PUBACK. */
+/** A message to the device that waits for its PUBACK. */
 export type Sent = {
   messageId: number;
   topic: string;
@@ -81,7 +81,7 @@ export type Subscription = {
   filter: string;
   qos: number;
   topics: DownTopic[];
-  /** The device's `downPrefix` as its filter spells it: what it is sent fits that [MQTT-4.7.0-1]. */
+  /** The device's `downPrefix` as spelled in its filter: topics sent to it have to match that [MQTT-4.7.0-1]. */
   prefix: string;
 };
 
@@ -90,78 +90,78 @@ type Will = NonNullable<ConnectPacket['will']>;
 /** A packet that is larger than others may be, from the end of its topic until it is whole. */
 export type LargePacket = {
   place: LargePlace;
-  /** Since when it has room; `Infinity` while it waits for that. */
+  /** Since when it has room; `Infinity` while it waits for room. */
   sinceMs: number;
 };
 
-/** For a DISCONNECT to be sent. */
+/** How long a DISCONNECT may take to leave. */
 const longestFarewellMs = 1_000;
 
-/** One network connection, from its first byte to its last. Ten thousand of them have to be cheap. */
+/** One network connection, from its first byte to its last. Keep it small: there may be ten thousand. */
 export class Connection {
-  /** No two are alike, over all processes. It is the client identifier that aedes gets to see. */
+  /** Unique over all processes. aedes gets it as the client identifier. */
   readonly id: string;
   readonly socket: Duplex;
   readonly entry: Admitted;
   readonly scanner = new FrameScanner();
   client: Client | null = null;
-  /** Whether it waits for its turn to be read, or has it; null: it did not have to wait. */
+  /** Whether the connection waits for its turn to be read, or has it; null: it did not have to wait. */
   turn: 'waits' | 'now' | null = null;
   stage: 'opening' | 'authenticating' | 'ready' | 'closed' = 'opening';
   ending: ConnectionEnding | null = null;
-  /** It is about to be closed for what it sent. */
+  /** It is about to be closed because of what it sent. */
   isBroken = false;
-  /** It said DISCONNECT: it sends nothing again. */
+  /** It sent DISCONNECT, so it will not send anything again. */
   hasLeft = false;
   refusal: ConnectionRefusal | null = null;
 
-  /** Null: it speaks MQTT 3.1.1, or 3.1. */
+  /** Null for MQTT 3.1.1 and 3.1. */
   v5: V5Session | null = null;
-  /** Null while no packet has begun and not ended. */
+  /** Null unless a packet has begun and not ended. */
   packets: PacketBuffer | null = null;
   isWebSocket = false;
 
-  /** The device's own client identifier; '' where it gave none. */
+  /** The device's own client identifier; '' if it gave none. */
   clientId = '';
   credentials: DeviceLogin | null = null;
   device: Device | null = null;
   will: Will | null = null;
   keepaliveMs = 0;
-  /** No identifier, and yet a session that should outlive it. */
+  /** It gave no identifier, and asks for a session that outlives the connection. */
   needsIdentifier = false;
-  /** Its last packet is on its way. */
+  /** Its last packet is being sent. */
   #isLeaving = false;
-  /** When it last sent something, or was last not listened to. */
+  /** When it last sent something, or was last not read. */
   heardMs: number;
   /** Access changed while it was being checked. */
   isDoubtful = false;
 
-  /** In the order in which they came, and are acknowledged. */
+  /** In order of arrival, in which they are acknowledged. */
   unacked: UnackedPublish[] = [];
   unackedBytes = 0;
-  /** Of a packet that has not ended yet, unless it is a large one. */
+  /** Bytes of a packet that has not ended yet, unless it is a large one. */
   begunBytes = 0;
-  /** A message of measurements that is larger than other packets may be, and is not whole yet. */
+  /** A message of measurements that is larger than other packets may be, and not whole yet. */
   large: LargePacket | null = null;
-  /** It has, or may have, something to read that it was not asked for. */
+  /** It has, or may have, data that we have not read. */
   isStarved = false;
-  /** Of messages that are stored; written once the connection is read empty. */
+  /** Acknowledgements of stored messages. They are written once the connection is read empty. */
   pubacks: Ack[] = [];
   /** Since when the first of them waits. */
   pubacksSinceMs = 0;
-  /** Something came of it since that was last asked. */
+  /** Something was read since this was last checked. */
   hasRead = false;
   /** Since when its socket takes no more bytes. */
   blockedSinceMs: number | null = null;
   /** Message identifiers of QoS 2 between PUBLISH and PUBREL. */
   unreleased: Set<number> | null = null;
   /**
-   * What need not be stored any more: once it is gone, what the device will send again and would be stored twice
-   * then; where the store is away for too long, all.
+   * Which of its messages need not be stored any more. Once the connection is gone: those that the device will send
+   * again and that would then be stored twice. If the store is away for too long: all.
    */
   withdrawn: 'nothing' | 'resendable' | 'all' = 'nothing';
 
-  /** Whoever reads it: null before its first byte. */
+  /** Reads the connection; null before its first byte. */
   reader: { resume(connection: Connection): void } | null = null;
 
   subscriptions: Subscription[] = [];
@@ -176,7 +176,7 @@ export class Connection {
     this.heardMs = monotonicMs;
   }
 
-  /** The first reason given is the one that counts. `code`: the reason code for a client of MQTT 5. */
+  /** Closes the connection. The first reason given counts. `code`: the reason code for a client of MQTT 5. */
   close(reason: ConnectionEnding, code: number = disconnectCodes[reason]): void {
     if (this.#isLeaving) return;
     const isEnding = this.ending !== null;
@@ -186,8 +186,8 @@ export class Connection {
   }
 
   /**
-   * Reads nothing more, and closes once what was read before has been dealt with: a packet that may not be is no
-   * reason to lose those in front of it, in however many pieces they came.
+   * Stops reading, and closes once everything read before has been handled. A forbidden packet is no reason to lose
+   * those before it, however many chunks they came in.
    */
   breakOff(reason: ConnectionEnding, code?: number): void {
     if (this.isBroken) return;
@@ -195,7 +195,7 @@ export class Connection {
     setImmediate(() => this.close(reason, code));
   }
 
-  /** Closes with a last packet. One that does not read would not read this either. Sections 3.14.4 and 4.13. */
+  /** Sends a last packet, if the client reads at all, and closes. Sections 3.14.4 and 4.13. */
   leave(reason: ConnectionEnding, farewell: Buffer): void {
     this.ending ??= reason;
     this.#isLeaving = true;
@@ -208,7 +208,7 @@ export class Connection {
     });
   }
 
-  /** It may be read again, if nothing else holds it back. */
+  /** Reads the connection again, if nothing else keeps it from being read. */
   resume(): void {
     if (this.isStarved) this.reader?.resume(this);
   }
@@ -217,7 +217,7 @@ export class Connection {
 const link = Symbol('connection');
 type Linked = { [link]?: Connection };
 
-/** Lets what knows only the socket find its connection. */
+/** Lets code that has only the socket find its connection. */
 export function linkConnection(connection: Connection): void {
   (connection.socket as Linked)[link] = connection;
 }

@@ -8,15 +8,15 @@ import {
   reason,
 } from './v5.ts';
 
-/** Longest filter that is granted, in bytes. */
+/** The longest filter that is granted, in bytes. */
 export const maxFilterLength = 256;
-/** Of a filter in a SUBSCRIBE: its length before it, its QoS behind it. */
+/** In a SUBSCRIBE a filter has two bytes of length before it and its QoS after it. */
 const filterOverhead = 3;
-/** What a list of filters takes that has as many as a connection may subscribe to. */
+/** The size of a filter list with as many filters as a connection may have. */
 export const maxFilterBytes = (maxSubscriptions: number): number =>
   maxSubscriptions * (maxFilterLength + filterOverhead);
 
-/** So many bytes of filters count as a packet: each filter is looked at, and may bring answers. */
+/** This many bytes of filters count as a packet: each filter is checked, and may cause answers. */
 const bytesCountedAsPacket = 25;
 
 type FrameLimits = {
@@ -27,30 +27,30 @@ type FrameLimits = {
 };
 
 /**
- * Follows the packets in a connection's bytes without keeping any, so that a packet too large, or
- * one that has no business there, ends the connection before a parser has stored it.
+ * Follows the packet boundaries in a connection's bytes without keeping the bytes. So a packet that is too large or not
+ * allowed ends the connection before a parser has stored it.
  */
 export class FrameScanner {
   /** Packets that began in the last chunk. */
   publishes = 0;
   others = 0;
-  /** What the others count as: one each, and more where they are long lists of filters. */
+  /** What the others count as: one each, and more for long filter lists. */
   otherUnits = 0;
   /** Whether the bytes so far end with a whole packet. */
   isBetween = true;
-  /** Bytes of a packet that has begun and not ended: a parser keeps them. */
+  /** Bytes of a packet that has begun and not ended; a parser keeps them. */
   begunBytes = 0;
-  /** The length of that packet with its fixed header, as soon as it is known. */
+  /** The length of that packet with its fixed header, once it is known. */
   wholeBytes = 0;
-  /** Whether that packet is larger than others may be: measurements, of which only the head was taken so far. */
+  /** Whether that packet is larger than others may be: measurements, of which only the head has been taken so far. */
   isLarge = false;
-  /** The chunk ended where such a packet's topic does: its body needs room. */
+  /** The chunk was taken only to the end of such a packet's topic: its body has to wait for room. */
   beganLarge = false;
-  /** Set once its CONNECT is read. */
+  /** Set once the CONNECT has been read. */
   isV5 = false;
-  /** Nothing more is taken: its client has said DISCONNECT, or it is broken. */
+  /** Nothing more is taken: the client sent DISCONNECT, or the connection is broken. */
   isOver = false;
-  /** It breaks the protocol or a limit: `fault` is the reason code of MQTT 5. */
+  /** The client broke the protocol or a limit. `fault` is the reason code of MQTT 5. */
   isBroken = false;
   fault: number = reason.malformed;
   #expects: 'type' | 'length' | 'topic' | 'body' = 'type';
@@ -64,10 +64,14 @@ export class FrameScanner {
   #isConnected = false;
 
   /**
-   * How many bytes of `chunk` may be taken: up to the end of the `maxPackets`th packet that ends in it, wherever that
-   * began; to the end of a CONNECT, as its answer decides about what follows; or to the body of a large packet. Where
-   * the connection breaks the protocol or a limit (`isBroken`), up to the packet that does. What follows a
-   * DISCONNECT is dropped [MQTT-3.14.4-1]. `largeTopic`: where packets may be large; null: nowhere.
+   * How many bytes of `chunk` may be taken. That is up to
+   * - the end of the `maxPackets`th packet that ends in the chunk, wherever it began,
+   * - the end of a CONNECT, because its answer decides about what follows,
+   * - the body of a large packet, or
+   * - the start of a packet that breaks the protocol or a limit (`isBroken`).
+   *
+   * What follows a DISCONNECT is dropped [MQTT-3.14.4-1]. `largeTopic`: the topic whose packets may be large; null:
+   * none.
    */
   advance(
     chunk: Uint8Array,
@@ -81,7 +85,7 @@ export class FrameScanner {
     this.beganLarge = false;
     let at = 0;
     let ended = 0;
-    /** Where the packet begins that is being read; 0 for one that began in an earlier chunk. */
+    /** Where the current packet begins; 0 if it began in an earlier chunk. */
     let from = 0;
     while (at < chunk.length && !this.isOver) {
       const byte = chunk[at] as number;
@@ -117,7 +121,7 @@ export class FrameScanner {
     return this.#end(at);
   }
 
-  /** Of the packet that breaks the connection nothing is taken; those before it were sent in good order. */
+  /** Takes nothing of the packet that breaks the connection. Those before it are valid. */
   #break(from: number): number {
     this.isOver = true;
     this.isBroken = true;
@@ -128,7 +132,7 @@ export class FrameScanner {
   #end(at: number): number {
     this.isBetween = this.#expects === 'type';
     const headBytes = 1 + this.#lengthBytes;
-    // A length of several bytes says nothing until its last one has come.
+    // The length is unknown until its last byte has arrived.
     const isKnown = this.#expects !== 'length';
     this.wholeBytes = isKnown ? headBytes + this.#length : 0;
     if (this.isBetween) this.begunBytes = 0;
@@ -148,7 +152,7 @@ export class FrameScanner {
       this.others += 1;
       this.otherUnits += 1;
     }
-    // The first packet is CONNECT and no other one is. [MQTT-3.1.0-1] [MQTT-3.1.0-2]
+    // The first packet is a CONNECT, and no other packet is. [MQTT-3.1.0-1] [MQTT-3.1.0-2]
     this.#lengths = (this.isV5 ? v5Lengths : v3Lengths)[this.#type];
     const isExpected = this.#isConnected ? this.#lengths !== undefined : this.#type === connect;
     if (!isExpected) this.fault = reason.protocolError;
@@ -165,7 +169,7 @@ export class FrameScanner {
     const mayBeLarge = this.#type === publish && largeTopic !== null;
     if (isTooLarge && !(mayBeLarge && total <= (limits.maxMeasurementPacketBytes ?? 0)))
       return this.#isTooLarge();
-    // A CONNECT has none: where it is read says what is wrong with it.
+    // A CONNECT has no entry here; `checkConnect` finds what is wrong with it.
     const [least, greatest] = this.#lengths ?? anyLength;
     if (this.#length < least || this.#length > greatest) return false;
     this.#isConnected = true;
@@ -188,13 +192,13 @@ export class FrameScanner {
     this.#expects = 'topic';
   }
 
-  /** A topic begins with its length, of two bytes; the one that is expected is ASCII. */
+  /** Compares a topic byte by byte. It begins with two bytes of length; the expected topic is ASCII. */
   #readTopic(byte: number): boolean {
     const { length } = this.#topic;
     const at = this.#topicBytes;
     const expected =
       at < 2 ? (at === 0 ? length >> 8 : length & 255) : this.#topic.charCodeAt(at - 2);
-    // A uuid may be in capitals, and no other part: all letters in it are a to f.
+    // Only the uuid may be in capitals; its letters are a to f.
     const isCapital = byte >= 0x41 && byte <= 0x46 && at >= uuidAt && at < uuidAt + uuidBytes;
     if ((isCapital ? byte + 0x20 : byte) !== expected) return this.#isTooLarge();
     this.#topicBytes += 1;
@@ -206,18 +210,18 @@ export class FrameScanner {
     return true;
   }
 
-  /** A list of filters has room for all that a connection may have; more would be refused one by one. */
+  /** A filter list has room for as many filters as a connection may have. More would be refused one by one. */
   #mostBytes(limits: FrameLimits): number {
     if (this.#type === publish) return limits.maxPacketBytes;
     if (this.#type === connect) return limits.maxConnectBytes;
-    // With properties in front of it, the list is measured where they are read.
+    // In MQTT 5 properties precede the list; `checkFilters` measures the list.
     if (this.isV5 || !isOfFilters(this.#type)) return limits.maxPacketBytes;
     const filters = 16 + maxFilterBytes(limits.maxSubscriptions);
     return Math.min(filters, limits.maxPacketBytes);
   }
 }
 
-/** Where the uuid stands in a large packet's topic, behind its length and `devices/`. */
+/** Where the uuid begins in a large packet's topic: after the length and `devices/`. */
 const uuidAt = 2 + 8;
 const uuidBytes = 36;
 
@@ -232,10 +236,10 @@ const subscribe = 8;
 const unsubscribe = 10;
 const disconnect = 14;
 
-/** Least and greatest remaining length. */
+/** The smallest and greatest remaining length. */
 type Lengths = readonly [number, number];
 
-/** Of what a client of MQTT 3 may send once it is connected, by type. */
+/** By type, what a client of MQTT 3 may send once it is connected. */
 const v3Lengths: Partial<Record<number, Lengths>> = {
   3: [2, Infinity],
   4: [2, 2],
@@ -248,7 +252,7 @@ const v3Lengths: Partial<Record<number, Lengths>> = {
   14: [0, 0],
 };
 
-/** Of MQTT 5: acknowledgements and DISCONNECT may have reason codes and properties. */
+/** The same for MQTT 5: acknowledgements and DISCONNECT may have reason codes and properties. */
 const v5Lengths: typeof v3Lengths = {
   ...v3Lengths,
   4: [2, Infinity],
@@ -261,16 +265,16 @@ const v5Lengths: typeof v3Lengths = {
 const nothing = Buffer.alloc(0);
 
 /**
- * Puts the parts of a packet together until it is whole. Parsers that keep a list of parts look for each byte
- * from the front of the list: a packet that comes byte by byte would take the square of its length.
+ * Joins the parts of a packet until it is whole. Parsers that keep a list of parts search it from the front for each
+ * byte, so a packet that arrives byte by byte would take time in the square of its length.
  */
 export class PacketBuffer {
   #bytes = nothing;
   #length = 0;
 
   /**
-   * What is whole with `chunk`, in one piece; null: nothing yet. `begunBytes`: how many of the bytes so far
-   * belong to a packet that has not ended; `wholeBytes`: how many it will have, once that is known.
+   * The bytes that are whole with `chunk`, in one piece; null: none yet. `begunBytes`: how many of the bytes so far
+   * belong to a packet that has not ended; `wholeBytes`: how many that packet will have, once known.
    */
   take(chunk: Buffer, begunBytes: number, wholeBytes: number): Buffer | null {
     const length = this.#length + chunk.length;
@@ -305,18 +309,17 @@ export class PacketBuffer {
 type PublishFrame = {
   topic: string;
   qos: 0 | 1;
-  /** 0 where the QoS is. */
+  /** 0 for QoS 0. */
   messageId: number;
   payload: Buffer;
-  /** Where the packet after it begins. */
+  /** Where the next packet begins. */
   end: number;
 };
 
 /**
- * Reads the packet that begins at `at`; null where it is anything but a whole and plain PUBLISH below
- * `prefix`. It is the one packet of which there are many, and looking at each part of it costs more than all
- * that is done with it afterwards; whatever is unusual about it is left to `readWholePublish`. In MQTT 5
- * properties and RETAIN are unusual.
+ * Reads the packet that begins at `at`; null unless it is a whole, plain PUBLISH below `prefix`. Nearly all packets
+ * are, and a full check of each part would cost more than everything that is done with the message afterwards. Anything
+ * unusual is left to `readWholePublish`. In MQTT 5 properties and RETAIN are unusual.
  */
 export function readPublish(
   chunk: Buffer,
@@ -351,15 +354,15 @@ export function readPublish(
   return { topic, qos: qos as 0 | 1, messageId, payload, end };
 }
 
-/** A PUBLISH, section 3.3; `fault`: the reason code for which its connection ends, or 0. */
+/** A PUBLISH, section 3.3. `fault`: the reason code that ends its connection, or 0. */
 type WholePublish = {
   fault: number;
   topic: string;
   qos: number;
-  /** 0 where the QoS is. */
+  /** 0 for QoS 0. */
   messageId: number;
   payload: Buffer;
-  /** What its properties take. */
+  /** The length of its properties. */
   propertyBytes: number;
 };
 
@@ -367,10 +370,7 @@ function refused(fault: number): WholePublish {
   return { fault, topic: '', qos: 0, messageId: 0, payload: nothing, propertyBytes: 0 };
 }
 
-/**
- * Reads a whole PUBLISH of either version. Properties are checked and have no effect: nobody is sent what a device
- * publishes.
- */
+/** Reads a whole PUBLISH of either version. Properties are only checked: nobody is sent what a device publishes. */
 export function readWholePublish(
   bytes: Buffer,
   { flags, start, end }: Frame,
@@ -386,13 +386,13 @@ export function readWholePublish(
   if (topicEnd < 0 || idEnd > end) return refused(reason.malformed);
   const messageId =
     qos === 0 ? 0 : ((bytes[topicEnd] as number) << 8) | (bytes[topicEnd + 1] as number);
-  // [MQTT-2.3.1-1], of MQTT 5 [MQTT-2.2.1-3]
+  // [MQTT-2.3.1-1], in MQTT 5 [MQTT-2.2.1-3]
   if (qos > 0 && messageId === 0) return refused(reason.protocolError);
   const properties = isV5 ? readProperties(bytes, idEnd, end, 'publish') : noProperties(idEnd);
   if (properties.fault) return refused(properties.fault);
-  // The CONNACK says that there are none. [MQTT-3.3.2-9]
+  // The CONNACK says that there are no topic aliases. [MQTT-3.3.2-9]
   if (properties.values.has(property.topicAlias)) return refused(reason.topicAliasInvalid);
-  // [MQTT-4.7.3-1], and of MQTT 5 section 3.3.2.1: without an alias there is a topic.
+  // [MQTT-4.7.3-1], and in MQTT 5 section 3.3.2.1: without an alias there is a topic.
   if (topicEnd === start + 2) return refused(reason.protocolError);
   // [MQTT-3.3.2-2]
   if (hasWildcard(bytes, start + 2, topicEnd)) return refused(reason.topicInvalid);

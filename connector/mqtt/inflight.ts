@@ -13,17 +13,17 @@ import { acknowledgement, reason } from './v5.ts';
 import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.ts';
 
 /**
- * An account may hold this many times the bytes that are still free: one alone up to two thirds of all,
- * two up to two fifths each. So some bytes stay free for the next account, however many there are
- * (dynamic thresholds: Choudhury and Hahne, 1998).
+ * An account may hold at most this many times the bytes still free: one account alone up to two thirds of the budget,
+ * two up to two fifths each. So some bytes stay free for the next account, however many there are (dynamic thresholds:
+ * Choudhury and Hahne, 1998).
  */
 const shareOfFree = 2;
-/** After so many accounts that may not go on yet the search ends, until the next message is stored. */
+/** After this many accounts that still have no room, the search ends until the next message is stored. */
 const mostInVain = 8;
 
 export type UnackedBudget = ReturnType<typeof createUnackedBudget>;
 
-/** What messages that wait for their commit may take of the memory, all connections together. */
+/** The memory budget for messages that wait for their commit, all connections together. */
 export function createUnackedBudget(maxBytes: number) {
   const waiting = new Set<AccountConnections>();
   let bytes = 0;
@@ -31,14 +31,14 @@ export function createUnackedBudget(maxBytes: number) {
   const hasRoom = (account: AccountConnections | null) =>
     (account?.bytes ?? 0) < shareOfFree * (maxBytes - bytes);
 
-  /** Between those that wait because of their account, and those under way. */
+  /** Moves bytes from the account's parked messages to those under way. */
   function bringBack({ account }: Device, more: number): void {
     bytes += more;
     account.bytes += more;
     account.parkedBytes -= more;
   }
 
-  /** Accounts in turn, one connection each. */
+  /** Resumes one connection of each account in turn. */
   function resumeWaiting(): void {
     let inVain = 0;
     for (const account of waiting) {
@@ -58,7 +58,7 @@ export function createUnackedBudget(maxBytes: number) {
   }
 
   return {
-    /** Whether there is room for another message of the connection; where not, it is resumed when there is. */
+    /** Whether there is room for another message of the connection. If not, it is resumed once there is. */
     isFor(connection: Connection): boolean {
       const account = connection.device?.account ?? null;
       if (hasRoom(account)) return true;
@@ -82,7 +82,7 @@ export function createUnackedBudget(maxBytes: number) {
       if (waiting.size > 0) resumeWaiting();
     },
 
-    /** What waits because of its account is not under way: nobody else waits for it. */
+    /** Moves bytes to the account's parked messages. These take no room from others. */
     setAside(device: Device, less: number): void {
       bringBack(device, -less);
       if (waiting.size > 0) resumeWaiting();
@@ -98,19 +98,18 @@ export function createUnackedBudget(maxBytes: number) {
   };
 }
 
-/** Whoever acknowledges messages, in their order. */
+/** Acknowledges messages, in their order. */
 type AckListener = {
   stored(unacked: Unacked): void;
   failed(unacked: Unacked, error: unknown): void;
 };
 
 /**
- * A message that waits for its commit, or for the acknowledgement of those before it. It takes its room until it is
- * stored, or fails.
+ * A message that waits for its commit or for earlier acknowledgements. Reserves its bytes until it is stored or fails.
  */
 export class Unacked implements UnackedPublish, Delivery {
   isStored = false;
-  /** What became of its payload; null while that is not parsed, and once it is stored. */
+  /** Its parsed payload; null before parsing and once it is stored. */
   uplink: Pick<Uplink, 'content'> | null = null;
   readonly connection: Connection;
   readonly qos: number;
@@ -136,7 +135,7 @@ export class Unacked implements UnackedPublish, Delivery {
     budget.reserve(connection, message.bytes);
   }
 
-  /** Of one that is not parsed yet nobody knows whether a second copy would be recognised. */
+  /** A message that is not parsed yet is kept, because nobody knows whether a second copy would be recognised. */
   get isWithdrawn(): boolean {
     const { withdrawn } = this.connection;
     if (withdrawn !== 'resendable') return withdrawn === 'all';
@@ -156,7 +155,7 @@ export class Unacked implements UnackedPublish, Delivery {
   }
 }
 
-/** One whose acknowledgement says what became of its items. */
+/** A message whose acknowledgement states what became of its items. */
 export class CountedUnacked extends Unacked {
   outcome: Outcome | null = null;
 
@@ -167,7 +166,7 @@ export class CountedUnacked extends Unacked {
 
 type AcknowledgerDeps = {
   ports: Pick<ConnectorPorts, 'withdraw'>;
-  /** Messages that wait because of their account. */
+  /** Holds the messages that wait because of their account. */
   backpressure: Pick<ConnectorPorts, 'withdraw'>;
   observe: Observer;
   log: Log;
@@ -176,24 +175,24 @@ type AcknowledgerDeps = {
 
 export type Acknowledger = ReturnType<typeof createAcknowledger>;
 
-/** So many acknowledgements of a connection wait at most until it has been read empty, and so long. */
+/** How many acknowledgements of a connection wait until it is read empty, and for how long. */
 const maxUnwritten = 10_000;
 const maxUnwrittenMs = 1_000;
 
 /**
- * Acknowledges a message once it, and every one before it on its connection, is committed, so that
- * acknowledgements keep their order [MQTT-4.6.0-2] and mean "stored". Where it is not stored, closes the
- * connection, so that the device sends it again.
+ * Acknowledges a message once it and every earlier one of its connection are committed, so acknowledgements keep their
+ * order [MQTT-4.6.0-2] and mean "stored". If a message is not stored, the connection is closed, and the device sends it
+ * again.
  *
- * They are written once everything that the device has sent is read. A program that publishes, says DISCONNECT and closes its
- * socket reads none of them. Its system answers each with a reset, and what we have not read by then may be lost, although
- * the program will not send it again.
+ * Acknowledgements are written once everything that the device has sent is read. A program that publishes, sends
+ * DISCONNECT and closes its socket reads none of them. Its system answers each with a reset, and whatever we have not
+ * read by then may be lost, although the program will not send it again.
  */
 export function createAcknowledger(deps: AcknowledgerDeps) {
   const { ports, backpressure, observe, log, now } = deps;
   /** Closed connections with messages that nobody will send again. */
   const lingering = new Set<Connection>();
-  /** Connections with acknowledgements to be written, as soon as they are read empty. */
+  /** Connections with acknowledgements to write as soon as they are read empty. */
   const unwritten = new Set<Connection>();
   let isScheduled = false;
   /** Nothing more is read. */
@@ -216,7 +215,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     if (lingering.size > 0 && connection.unacked.length === 0) lingering.delete(connection);
   }
 
-  /** A commit stores many messages: the acknowledgements of one connection are written in one piece. */
+  /** A commit stores many messages; the acknowledgements of one connection are written together. */
   function acknowledge(connection: Connection, ack: Ack): void {
     if (connection.pubacks.length === 0) connection.pubacksSinceMs = now();
     connection.pubacks.push(ack);
@@ -236,14 +235,15 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     unwritten.clear();
     for (const connection of asked) {
       if (mayWrite(connection)) writeNow(connection);
-      // One that may not be read now is asked again when it is.
+      // Is checked again. A connection that is not read now calls `wasRead` when it is.
       else if (!connection.isStarved) writeSoon(connection);
     }
   }
 
   /**
-   * Whether the connection is read empty: a whole turn of the event loop brought nothing more. One that may not be read for
-   * long, as it is beyond its rate, is not waited for; one that is read in a turn of the loop that comes is.
+   * Whether to write now. Usually that is when the connection is read empty: a whole turn of the event loop brought
+   * nothing more. A connection that stays unread for long, because it is beyond its rate, is not waited for; one that
+   * is read in a coming turn of the loop is.
    */
   function mayWrite(connection: Connection): boolean {
     const { socket, hasRead, pubacks, isStarved, unacked, turn } = connection;
@@ -260,7 +260,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     writePubacks(connection, pubacks, now());
   }
 
-  /** No acknowledgement: the device will send it again. */
+  /** Sends no acknowledgement, so that the device sends the message again. */
   function failed(unacked: Unacked, error: unknown): void {
     const { connection } = unacked;
     const { stage, device } = connection;
@@ -282,7 +282,7 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     forget(connection);
   }
 
-  /** What need not be stored any more is dropped, so that it does not keep the connection in memory. */
+  /** Drops messages that need not be stored any more, so that they do not keep the connection in memory. */
   function forget({ device, unacked }: Connection): void {
     if (!device || unacked.length === 0) return;
     backpressure.withdraw(device.identity);
@@ -293,24 +293,24 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     stored,
     failed,
 
-    /** It is read, or could be: acknowledgements that waited for that are written once nothing comes any more. */
+    /** The connection was read, or could be: waiting acknowledgements are written once nothing more arrives. */
     wasRead(connection: Connection): void {
       if (connection.pubacks.length > 0) writeSoon(connection);
     },
 
-    /** Nothing more is read: what is stored is acknowledged at once from now on. */
+    /** Nothing more is read: from now on stored messages are acknowledged at once. */
     readsEnd(connections: Iterable<Connection>): void {
       isAtEnd = true;
       for (const connection of connections) writeNow(connection);
     },
 
-    /** Something on this connection, which ends, will not be sent again. */
+    /** This connection is ending, and something on it will not be sent again. */
     linger: (connection: Connection): void => void lingering.add(connection),
 
     /**
-     * The connection has ended. What was received of it is stored where the device sends it no more (it said
-     * DISCONNECT, or its QoS is 0) or where a second copy would be recognised. The rest is withdrawn: libraries send it
-     * again, whatever became of the session.
+     * The connection has ended. A message is still stored if the device will not send it again (it sent DISCONNECT, or
+     * the QoS is 0) or if a second copy would be recognised. The rest is withdrawn: client libraries send it again,
+     * whatever became of the session.
      */
     withdraw(connection: Connection): void {
       if (connection.unacked.length > 0) lingering.add(connection);
@@ -320,8 +320,8 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
     },
 
     /**
-     * Gives up what is not stored in time, so that it does not fill the memory, and writes the acknowledgements of
-     * connections that could not be read meanwhile.
+     * Gives up messages that are not stored in time, so that they do not fill the memory. Also writes the
+     * acknowledgements of connections that could not be read in the meantime.
      */
     giveUpLate(connections: Iterable<Connection>, timeoutMs: number): void {
       const latestMs = now() - timeoutMs;
@@ -336,9 +336,9 @@ export function createAcknowledger(deps: AcknowledgerDeps) {
 }
 
 /**
- * Writes acknowledgements, those of QoS 1 in MQTT 3.1.1 by their identifier (section 3.4), others whole, in one
- * piece: as aedes does it, each is three writes (over WebSocket three frames). A socket that is full is not
- * read either, so that what waits to be written stays bounded.
+ * Writes acknowledgements in one piece: those of QoS 1 in MQTT 3.1.1 by their identifier (section 3.4), others as whole
+ * packets. aedes would make three writes of each (three frames over WebSocket). A full socket is not read either, so
+ * that what waits to be written stays bounded.
  */
 export function writePubacks(connection: Connection, acks: Ack[], monotonicMs: MonotonicMs): void {
   if (acks.length === 0 || !connection.socket.writable) return;
@@ -356,7 +356,7 @@ export function writePubacks(connection: Connection, acks: Ack[], monotonicMs: M
   write(connection, bytes, monotonicMs);
 }
 
-/** Writes past aedes. A socket that is full is not read until it has taken what it was given. */
+/** Writes to the socket without aedes. A full socket is not read until it has drained. */
 export function write(connection: Connection, bytes: Buffer, monotonicMs: MonotonicMs): void {
   const { socket } = connection;
   if (socket.write(bytes) || connection.blockedSinceMs !== null) return;
@@ -367,17 +367,17 @@ export function write(connection: Connection, bytes: Buffer, monotonicMs: Monoto
   });
 }
 
-/** Characters of a rejection's message that an acknowledgement tells; the whole of it is on down/errors. */
+/** How many characters of a rejection an acknowledgement quotes; down/errors has all of it. */
 const maxReasonLength = 200;
 
 /**
- * The PUBACK or PUBREC of a message that is stored, MQTT 5 sections 3.4 and 3.5: success, unless every item of
- * it was rejected. How many were is a user property. One that is not a success ends the exchange: no PUBREL
+ * The PUBACK or PUBREC of a stored message, MQTT 5 sections 3.4 and 3.5. It is a success unless every item was
+ * rejected. A user property holds the number of rejected items. A PUBREC with an error ends the exchange: no PUBREL
  * follows.
  */
 function ackOf(connection: Connection, session: V5Session, unacked: UnackedPublish): Ack {
   const { qos, messageId, outcome } = unacked;
-  // Nearly all.
+  // The usual case.
   if (qos === 1 && (!outcome || outcome.rejected.length === 0)) return messageId;
   const rejected = outcome ? outcome.rejected.filter(isItem) : [];
   const [first] = rejected;
@@ -393,7 +393,7 @@ function ackOf(connection: Connection, session: V5Session, unacked: UnackedPubli
   return acknowledgement(qos, messageId, code, null);
 }
 
-/** A member that has no effect is a remark: its item was taken. */
+/** An unknown member is only reported; its item was taken. */
 const isItem = ({ reason: word }: Rejection) => word !== 'unknown-member';
 
 function codeOf({ reason: word }: Rejection): number {

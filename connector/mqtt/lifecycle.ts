@@ -16,7 +16,7 @@ import type { MonotonicClock, MonotonicMs } from '../../src/lib/clock-readings.t
 
 type ConnectionsDeps = {
   engine: DeviceAedes;
-  /** Sets this process's connections apart from every other's. */
+  /** Distinguishes this process's connections from those of all others. */
   runId: string;
   registry: Registry;
   reader: Reader;
@@ -26,7 +26,7 @@ type ConnectionsDeps = {
   now: MonotonicClock;
 };
 
-/** From a byte stream to a connection of the engine, and to its end. */
+/** Turns byte streams into aedes clients, and cleans up when they end. */
 export function createConnections(deps: ConnectionsDeps) {
   const { engine, runId, registry, reader, backpressure, acknowledger, observe, now } = deps;
   let count = 0;
@@ -71,7 +71,7 @@ export function createConnections(deps: ConnectionsDeps) {
   };
 }
 
-/** What aedes found wrong, for the count of endings. */
+/** Notes what aedes found wrong, for the metrics of refusals and endings. */
 function blame(client: Client, error: Error): void {
   const connection = findConnection(client);
   if (!connection) return;
@@ -83,7 +83,7 @@ function blame(client: Client, error: Error): void {
 type TimeoutDeps = {
   registry: Pick<Registry, 'connections' | 'forgetIdle'>;
   acknowledger: Pick<Acknowledger, 'giveUpLate'>;
-  /** Of what is on its way to devices. */
+  /** The memory budget for messages to devices. */
   downlinkBudget: Pick<MemoryBudget, 'isWanted'>;
   limits: ConnectorLimits;
   tuning: Tuning;
@@ -92,7 +92,7 @@ type TimeoutDeps = {
   onUnacknowledged: (identity: DeviceIdentity, topic: string) => void;
 };
 
-/** One look at all connections now and then, instead of timers for each. Returns what ends it. */
+/** Checks all connections at an interval, instead of a timer for each. Returns a function that stops it. */
 export function startTimeouts(deps: TimeoutDeps): () => void {
   const { registry, acknowledger, downlinkBudget, limits, now } = deps;
   const timer = setInterval(() => {
@@ -100,7 +100,7 @@ export function startTimeouts(deps: TimeoutDeps): () => void {
     const { downlinkTimeoutMs, wantedDownlinkTimeoutMs } = deps.tuning;
     const tuning = {
       ...deps.tuning,
-      // What is not acknowledged is in the way of others: it is read again when its device comes back.
+      // An unacknowledged message takes room that others wait for. It is read again when its device reconnects.
       downlinkTimeoutMs: downlinkBudget.isWanted ? wantedDownlinkTimeoutMs : downlinkTimeoutMs,
     };
     for (const connection of registry.connections)
@@ -122,10 +122,10 @@ function visit(
     connection.close('not-stored');
   }
   if (stage !== 'ready') return;
-  // Nothing was heard because its socket is not read. (Where only its account has to wait, it is.)
+  // Nothing was heard because we do not read the socket. (If only its account has to wait, the socket is read.)
   const waitsForStore = (connection.unacked[0]?.sinceMs ?? Infinity) < Infinity;
   if (connection.isStarved || waitsForStore) connection.heardMs = monotonicMs;
-  // One and a half times the keep-alive. [MQTT-3.1.2-24]
+  // Closes after one and a half times the keep-alive. [MQTT-3.1.2-24]
   if (monotonicMs - connection.heardMs > keepaliveMs * 1.5) connection.close('keepalive');
   if (isTooSlow(connection, tuning, monotonicMs)) connection.close('unfinished');
   if (sent && monotonicMs - sent.sinceMs > tuning.downlinkTimeoutMs) {

@@ -18,29 +18,32 @@ import type { MonotonicClock } from '../../src/lib/clock-readings.ts';
 
 export type ListenerDeps = {
   admission: Admission;
-  /** Takes a byte stream that MQTT is spoken on. */
+  /** Takes a byte stream that carries MQTT. */
   handle: (stream: Duplex, entry: Admitted, request?: IncomingMessage) => void;
   log: Log;
   handshakeTimeoutMs: number;
   maxPacketBytes: number;
-  /** Whether a peer is a proxy, which says in front of everything whom it speaks for. */
+  /** Whether a peer is a trusted proxy, whose connections begin with a PROXY protocol header. */
   isProxy: (socket: Socket) => boolean;
-  /** ms, of a clock that nobody sets. */
+  /** A monotonic clock, ms. */
   now: MonotonicClock;
 };
 
 export type Listener = { port: number; close: () => Promise<void> };
 type TlsListener = Listener & { certificate: Omit<WatchedCertificate, 'close'> };
 
-/** Small, so that a socket that may not be read holds little of what it was sent. */
+/** Small, so that a socket that may not be read buffers little. */
 const highWaterMark = 16_384;
-/** Nothing is read before its turn has come; then aedes asks for it. */
+/** Nothing is read before the connection is admitted; then aedes starts to read. */
 const serverOptions = { pauseOnConnect: true, noDelay: true, keepAlive: true, highWaterMark };
-/** A flood of strangers must not have devices wait to be accepted: their turn is `admission`'s to give. */
+/**
+ * Several listening sockets share the port, because each accepts one connection in a turn of the event loop. Otherwise
+ * a flood of strangers would keep devices from being accepted; which of them comes first is for `admission` to decide.
+ */
 const sockets = 16;
 /**
- * Of each of them. A fleet that comes back at once waits in the kernel rather than being refused, and so do connections
- * that were reset before they were accepted: a longer queue is a longer wait.
+ * The queue of each listening socket. When a fleet reconnects at once, connections wait in the kernel instead of being
+ * refused. So do connections that were reset before they were accepted: a longer queue would mean a longer wait.
  */
 const backlog = 256;
 
@@ -52,9 +55,9 @@ export async function listenTcp(listen: Listen, deps: ListenerDeps): Promise<Lis
   });
 }
 
-/** The certificate is read again when its files change; connections that are open stay open. */
+/** Listens for MQTT over TLS. Reads the certificate again when its files change; open connections stay open. */
 export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<TlsListener> {
-  /** By the peer: the socket of TLS is another one than that which was let through. */
+  /** By peer, because TLS wraps the admitted socket in a new one. */
   const entries = new Map<string, Admitted>();
   const secure = createTlsServer(
     { handshakeTimeout: deps.handshakeTimeoutMs, highWaterMark },
@@ -68,14 +71,14 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
   const certificate = await watchCertificate(listen, deps.log, (context) =>
     secure.setSecureContext(context),
   );
-  // Its turn comes before the handshake, which is what costs.
+  // Admission comes before the handshake, which is the expensive part.
   const onConnection = (socket: Socket) => {
     behindProxy(socket, deps, (address) =>
       deps.admission.offer(socket, address, (entry) => {
         const name = peerOf(socket);
         entries.set(name, entry);
         socket.once('close', () => entries.delete(name));
-        // Where the header was taken it is read already, and what followed must wait for TLS.
+        // `takeProxyHeader` has read the socket already, and what followed the header must wait for TLS.
         if (!deps.isProxy(socket)) socket.resume();
         secure.emit('connection', socket);
       }),
@@ -92,7 +95,7 @@ export async function listenTls(listen: TlsListen, deps: ListenerDeps): Promise<
   return { port: listener.port, close, certificate };
 }
 
-/** A proxy names its client before anything else; until it has, nobody knows whose turn it is. */
+/** Finds the client's address, then calls `enter`. A proxy sends the address before anything else. */
 function behindProxy(socket: Socket, deps: ListenerDeps, enter: (address: string) => void): void {
   const peer = plainAddress(socket.remoteAddress);
   if (!deps.isProxy(socket)) return enter(peer);
@@ -119,20 +122,23 @@ type WebSocketListener = {
   accept: (request: IncomingMessage, socket: Duplex, head: Buffer, address?: string) => void;
 };
 
-/** What is read at once has ten thousand frames: as dear as so many refused logins, and its address waits as for these. */
+/**
+ * A connection that exceeds the frame limits counts as this many refused logins. One chunk may hold ten thousand
+ * frames, and taking them apart costs about as much.
+ */
 const logins = 20;
 
-/** MQTT over WebSocket, MQTT 3.1.1 section 6, on upgrades that somebody else's HTTP server hands over. */
+/** MQTT over WebSocket, MQTT 3.1.1 section 6, on upgrades that another HTTP server hands over. */
 export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
   const maxPayload = deps.maxPacketBytes * 2;
   const server = new WebSocketServer({
     noServer: true,
     clientTracking: false,
     perMessageDeflate: false,
-    // What has come of one connection is taken apart over many turns of the event loop.
+    // Spreads the frames of one chunk over many turns of the event loop.
     allowSynchronousEvents: false,
     maxPayload,
-    // Answered as far as the limit of frames goes.
+    // `limitFrames` answers pings, within its limits.
     autoPong: false,
     handleProtocols: (offered) => ['mqtt', 'mqttv3.1'].find((name) => offered.has(name)) ?? false,
   });
@@ -171,22 +177,22 @@ export function createWebSocketListener(deps: ListenerDeps): WebSocketListener {
   };
 }
 
-/** Files that change together are read once, when both have been quiet this long. */
+/** Files that change together are read once, after this long without another change. */
 const settleMs = 200;
 
 type CertificateFiles = { certFile: string; keyFile: string };
 
 type WatchedCertificate = {
-  /** When the certificate that is in use ends, ms since 1970. */
+  /** When the certificate in use expires, ms since 1970. */
   expiresTs: () => number;
-  /** Reads both now: a network file system may not tell of a change. Never rejects. */
+  /** Reads both files now: a network file system may not report changes. Never rejects. */
   reload: () => Promise<void>;
   close: () => void;
 };
 
 /**
- * Reads a certificate and its key, and again whenever their directories change (certificates are
- * replaced by renaming files or links). What cannot be used is logged, and the old one stays.
+ * Reads a certificate and its key, and reads them again whenever their directories change, because certificates are
+ * replaced by renaming files or links. A certificate that cannot be used is logged, and the old one stays in use.
  */
 async function watchCertificate(
   { certFile, keyFile }: CertificateFiles,
@@ -238,8 +244,8 @@ async function watchCertificate(
 const version2Addresses = 16;
 
 /**
- * The client's address in a whole PROXY protocol header; null where the proxy speaks for itself or
- * names none (LOCAL, UNKNOWN, a Unix socket). haproxy's proxy-protocol.txt, sections 2.1 and 2.2.
+ * The client's address in a whole PROXY protocol header. Null if the proxy speaks for itself or names no address
+ * (LOCAL, UNKNOWN, a Unix socket). haproxy's proxy-protocol.txt, sections 2.1 and 2.2.
  */
 function readProxiedAddress(header: Buffer): string | null {
   if (header[0] !== 0x0d) return readLine(header.toString('latin1'));
@@ -262,20 +268,20 @@ function ipv6(bytes: Buffer): string {
   return mapped ? [...bytes.subarray(12, 16)].join('.') : groups.join(':');
 }
 
-/** An IPv4 address as it arrives on a socket for both kinds: without its IPv6 prefix. */
+/** An address without the IPv4-mapped prefix, with which a dual-stack socket shows IPv4 peers. */
 function plainAddress(address: string | undefined): string {
   return (address ?? '').replace(/^::ffff:(?=\d+\.)/i, '');
 }
 
-/** First bytes of version 2, and of version 1, of the PROXY protocol. */
+/** The first bytes of version 2, and of version 1, of the PROXY protocol. */
 const signature = Buffer.from('0d0a0d0a000d0a515549540a', 'hex');
 const textStart = Buffer.from('PROXY ');
-/** Version 1 is a line of at most 107 bytes; what version 2 adds to its addresses is small. */
+/** Version 1 is a line of at most 107 bytes. What version 2 adds to its addresses is small. */
 const maxLineBytes = 107;
 const maxBytes = 1_024;
 const fixedBytes = 16;
 
-/** Whether a peer is one of the proxies (addresses or networks) that may speak for others. */
+/** Whether a peer is one of the proxies (addresses or networks) that may name a client. */
 export function createTrust(proxies: string[]): (socket: Socket) => boolean {
   const list = new BlockList();
   for (const entry of proxies) {
@@ -291,13 +297,13 @@ export function createTrust(proxies: string[]): (socket: Socket) => boolean {
 }
 
 /**
- * The length of the PROXY protocol header that `bytes` begin with; null while it is incomplete, -1
- * where they begin with something else. Versions 1 and 2, as haproxy's proxy-protocol.txt has them.
+ * The length of the PROXY protocol header at the start of `bytes`; null while it is incomplete, -1 if they begin with
+ * something else. Versions 1 and 2 of haproxy's proxy-protocol.txt.
  */
 export function measureProxyHeader(bytes: Buffer): number | null {
   if (startsLike(bytes, signature)) {
     if (bytes.length < fixedBytes) return null;
-    // Version 2, commands LOCAL and PROXY.
+    // Version 2 has the commands LOCAL and PROXY.
     if (bytes.readUInt8(12) !== 0x20 && bytes.readUInt8(12) !== 0x21) return -1;
     const length = fixedBytes + bytes.readUInt16BE(14);
     if (length > maxBytes) return -1;
@@ -309,16 +315,15 @@ export function measureProxyHeader(bytes: Buffer): number | null {
   return bytes.length < maxLineBytes ? null : -1;
 }
 
-/** As far as either goes. */
+/** Compares as many bytes as both have. */
 function startsLike(bytes: Buffer, start: Buffer): boolean {
   const length = Math.min(bytes.length, start.length);
   return bytes.subarray(0, length).equals(start.subarray(0, length));
 }
 
 /**
- * Takes the header that a proxy puts in front of what its client sends; a connection without one is
- * closed. `enter` is told the client's address, null where the proxy names none, and finds the socket as
- * the client left it.
+ * Reads the header that a proxy sends before its client's bytes, and closes a connection that has none. `enter` gets
+ * the client's address, or null if the proxy names none, and the socket then begins with the client's first byte.
  */
 function takeProxyHeader(
   socket: Socket,
@@ -348,11 +353,11 @@ function takeProxyHeader(
 }
 
 type FrameLimitOptions = {
-  /** ms, of a clock that nobody sets. */
+  /** A monotonic clock, ms. */
   now: MonotonicClock;
-  /** A message may have so many bytes before it has ended. */
+  /** How many bytes a message may have before it ends. */
   maxMessageBytes: number;
-  /** Told once. */
+  /** Called once. */
   onExceeded: () => void;
 };
 
@@ -360,16 +365,16 @@ type FrameLimit = { perSecond: number; burst: number };
 
 /** Frames with less than four bytes of payload, and pings. */
 const frames: FrameLimit = { perSecond: 100, burst: 200 };
-/** Bytes on the wire beyond the frames' due; a message that has not ended is among them. */
+/** Bytes on the wire beyond what the payload accounts for. A message that has not ended is among them. */
 const bytes: FrameLimit = { perSecond: 1_000, burst: 65_536 };
-/** What a frame of four bytes takes on the wire, masked, for each of its bytes. */
+/** Bytes on the wire for each byte of payload, in a masked frame with four bytes of payload. */
 const wireBytesAByte = 2.5;
 const paidBytes = 4;
 
 /**
- * Closes a WebSocket that sends many frames that carry little, or messages in fragments of little: MQTT never sees
- * empty frames and pings, so that none of its limits hold for them. Larger frames make good for smaller ones, as some
- * clients write a packet in several. Answers pings, which the socket is not to do by itself (`autoPong`).
+ * Closes a WebSocket that sends many frames with little payload, or messages in tiny fragments. MQTT never sees empty
+ * frames and pings, so none of its limits apply to them. Larger frames make up for smaller ones, because some clients
+ * write a packet in several. Also answers pings, in place of `autoPong`.
  */
 function limitFrames(
   { webSocket, socket }: { webSocket: WebSocket; socket: Socket },
@@ -382,7 +387,8 @@ function limitFrames(
     if (isAllowed || isOver) return !isOver;
     isOver = true;
     onExceeded();
-    // What was read already is still taken apart: ten thousand frames, which nobody is to hear of any more.
+    // The socket still takes apart the chunk that it has read, up to ten thousand frames. Nobody listens to them any
+    // more.
     for (const event of ['message', 'ping', 'pong']) webSocket.removeAllListeners(event);
     webSocket.terminate();
     return false;
@@ -400,14 +406,14 @@ function limitFrames(
   socket.on('data', (chunk: Buffer) => expect(mayRead(chunk.length)));
 }
 
-/** Takes what something costs; gives whether there was so much left. What is earned beyond is not kept. */
+/** A leaky bucket: adds a cost and says whether the limit still holds. A negative cost only pays off debt. */
 export function createFrameLimit({ perSecond, burst }: FrameLimit, now: MonotonicClock) {
   let owed = 0;
   let sinceMs = now();
   return (cost: number): boolean => {
     owed = Math.max(0, owed + cost);
     if (owed <= burst) return true;
-    // The clock is read once a burst.
+    // Reads the clock only when a burst is used up.
     const monotonicMs = now();
     owed = Math.max(0, owed - ((monotonicMs - sinceMs) * perSecond) / 1_000);
     sinceMs = monotonicMs;

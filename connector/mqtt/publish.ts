@@ -26,7 +26,7 @@ export function createPassOn({ ports, rateStore, limits, observe, now }: PassOnD
     observe.message(uplink.content.kind);
     unacked.uplink = uplink;
     if (unacked.isWithdrawn) return unacked.failed(withdrawnError());
-    // What is wrong costs as much as what is right, and an event as much as a measurement.
+    // Bad items cost as much as good ones, and an event as much as a measurement.
     rateStore.takeItems(device.rates, uplink.items, unacked.sinceMs);
     ports.ingest(device.identity, uplink, unacked);
   };
@@ -40,11 +40,11 @@ type PublishDeps = {
   passOn: PassOn;
   tuning: Tuning;
   now: MonotonicClock;
-  /** A device published where it may not. */
+  /** A device published outside its own topics. */
   onForeignTopic: (device: Device, message: ParkedMessage) => void;
 };
 
-/** Parsed, a payload takes about so many times its bytes; it is kept besides. */
+/** A parsed payload takes about this many times its bytes. The payload itself is kept too. */
 const parsedFactor = 4;
 
 export type Publisher = ReturnType<typeof createPublisher>;
@@ -53,7 +53,7 @@ export type Publisher = ReturnType<typeof createPublisher>;
 export function createPublisher(deps: PublishDeps) {
   const { clock, budget, acknowledger, backpressure, passOn, tuning, now, onForeignTopic } = deps;
 
-  /** Takes the will of a connection that has ended, which is all that aedes publishes: nobody will send it again. */
+  /** Takes the will of a connection that has ended. aedes publishes nothing else. Nobody will send the will again. */
   function acceptWill(
     client: Client | null,
     packet: PublishPacket,
@@ -61,7 +61,7 @@ export function createPublisher(deps: PublishDeps) {
   ): void {
     const connection = findConnection(client);
     const device = connection?.device;
-    // A will left behind by another process has no client. None is ever kept.
+    // A will that another process left behind has no client. We never keep any.
     if (!connection || !device || packet !== connection.will)
       return done(new Error('nobody publishes this'));
     if (connection.ending === 'shutdown') return done(new Error('the service stops'));
@@ -72,7 +72,7 @@ export function createPublisher(deps: PublishDeps) {
     done();
   }
 
-  /** Takes the plain messages that a chunk begins with; gives the rest of it. */
+  /** Takes the plain messages at the start of a chunk. Returns the rest of the chunk. */
   function acceptLeading(connection: Connection, chunk: Buffer): Buffer | null {
     const { device } = connection;
     if (!device || connection.ending !== null) return chunk;
@@ -96,26 +96,26 @@ export function createPublisher(deps: PublishDeps) {
       onForeignTopic(device, message);
       return connection.breakOff('foreign-topic');
     }
-    // Sent again before its PUBREL: it is stored, or about to be. [MQTT-4.3.3-2]
+    // It was sent again before its PUBREL, so it is stored or about to be. [MQTT-4.3.3-2]
     const isRepeated = qos === 2 && !reserve(connection, messageId);
     if (connection.isBroken) return;
     track(device, connection, message, connection.heardMs, isRepeated);
   }
 
-  /** False where the message is known already. Too many of them end the connection. */
+  /** False if the message is known already. Too many identifiers without PUBREL end the connection. */
   function reserve(connection: Connection, messageId: number): boolean {
     const unreleased = (connection.unreleased ??= new Set());
     if (unreleased.has(messageId)) return false;
     unreleased.add(messageId);
-    // The receive maximum counts until PUBCOMP, and a client of MQTT 5 was told of it. Section 3.3.4.
+    // The receive maximum counts until PUBCOMP, and a client of MQTT 5 knows it from the CONNACK. Section 3.3.4.
     const most = connection.v5 ? tuning.maxUnackedMessages : tuning.maxUnreleased;
     if (unreleased.size > most) connection.breakOff('malformed', reason.receiveMaximumExceeded);
     return true;
   }
 
   /**
-   * Remembers whom to acknowledge, and passes the message on: to ingest, or to those that wait because of their account.
-   * `sinceMs`: when it was read. `isRepeated`: it is stored, or about to be.
+   * Notes which message to acknowledge, and passes it to ingest or, if the account has to wait, parks it. `sinceMs`:
+   * when it was read. `isRepeated`: it is stored already, or about to be.
    */
   function track(
     device: Device,
@@ -133,7 +133,7 @@ export function createPublisher(deps: PublishDeps) {
       bytes,
       sinceMs,
     });
-    // An empty array that is pushed to makes room for seventeen: nearly all of these hold one.
+    // Pushing to an empty array reserves seventeen slots; nearly all of these arrays hold one message.
     if (connection.unacked.length === 0) connection.unacked = [unacked];
     else connection.unacked.push(unacked);
     if (isRepeated) unacked.stored();
@@ -144,7 +144,7 @@ export function createPublisher(deps: PublishDeps) {
   return { acceptWill, acceptLeading, accept };
 }
 
-/** A message as it arrived, before anything is made of it. */
+/** A message as it arrived, not parsed yet. */
 export type ParkedMessage = { topic: string; qos: number; messageId: number; payload: Buffer };
 
 /** Parses a message and gives it to ingest. `arrivedTs`: ms since the epoch. */
@@ -155,9 +155,9 @@ type AccountBackpressureOptions = {
   tuning: Pick<Tuning, 'maxParkedBytes' | 'maxParkedTotalBytes'>;
   clock: Clock;
   now: MonotonicClock;
-  /** A message's bytes are not under way while it waits, and are again. */
+  /** While a message is parked, its bytes do not count as under way. */
   budget: Pick<UnackedBudget, 'setAside' | 'bringBack'>;
-  /** The message goes on its way. */
+  /** Sends the message on its way. */
   passOn: PassOn;
 };
 
@@ -165,30 +165,30 @@ type Parked = { device: Device; message: ParkedMessage; unacked: Unacked; arrive
 
 /** An account whose devices have to wait. */
 type Waiting = {
-  /** By device, each in the order of arrival. */
+  /** By device, each in order of arrival. */
   devices: Map<number, Parked[]>;
   bytes: number;
-  /** Connections that are not read, as too much of the account waits. */
+  /** Connections that are not read because too much of the account is parked. */
   unread: Set<Connection>;
   timer: NodeJS.Timeout | null;
 };
 
 export type AccountBackpressure = ReturnType<typeof createAccountBackpressure>;
 
-/** So many messages go on at once, then it is asked again whether more may. */
+/** This many messages go on at once; then `throttle` is asked again. */
 const atOnce = 100;
 const pauseMs = 10;
 const longestPauseMs = 1_000;
 
-/** For a message whose device will send it again. */
+/** Fails a message that its device will send again. */
 const withdrawnError = (): Error =>
   Object.assign(new Error('the device will send it again'), { code: 'unavailable' });
 
 /**
- * Messages of accounts that bring more than they may. Their connections are read on, so that a device
- * is answered its pings, also where the wait takes days: what it published meanwhile is neither parsed
- * nor acknowledged, so that it soon sends no more. Only when too much of the account waits its
- * connections are not read either. The order of a device's messages stays.
+ * Parks messages of accounts that send more than they may. Their connections are still read, so that a device gets
+ * answers to its pings even if the wait takes days. Parked messages are neither parsed nor acknowledged, so the device
+ * soon stops sending. Only when too much of the account is parked are its connections not read either. The messages of
+ * a device keep their order.
  */
 export function createAccountBackpressure(options: AccountBackpressureOptions) {
   const { throttle, tuning, clock, now, budget, passOn } = options;
@@ -221,7 +221,7 @@ export function createAccountBackpressure(options: AccountBackpressureOptions) {
     readAgain(accountId, waiting);
   }
 
-  /** All connections where nothing waits any more, otherwise as many as there is room for. */
+  /** Resumes all connections if nothing waits any more, otherwise as many as there is room for. */
   function readAgain(accountId: number, waiting: Waiting): void {
     for (const connection of waiting.unread) {
       if (accounts.get(accountId) === waiting && !hasRoom(waiting)) return;
@@ -230,7 +230,7 @@ export function createAccountBackpressure(options: AccountBackpressureOptions) {
     }
   }
 
-  /** The first message of the device that has waited longest for its turn. */
+  /** Passes on the first message of the device that has waited longest for its turn. */
   function releaseOne(waiting: Waiting): void {
     const [first] = waiting.devices;
     if (!first) return;
@@ -251,17 +251,17 @@ export function createAccountBackpressure(options: AccountBackpressureOptions) {
   }
 
   return {
-    /** Takes the message where its account has to wait; false: it may go on. */
+    /** Parks the message if its account has to wait; false: it may go on. */
     take(device: Device, message: ParkedMessage, unacked: Unacked): boolean {
       const { accountId, deviceId } = device.identity;
       const waiting = accounts.get(accountId) ?? begin(accountId);
       if (!waiting) return false;
       const queue = waiting.devices.get(deviceId) ?? [];
       waiting.devices.set(deviceId, queue);
-      // A slice would keep the whole buffer that it is a part of.
+      // A slice would keep the whole buffer that it is part of.
       const payload = Buffer.from(message.payload);
       queue.push({ device, message: { ...message, payload }, unacked, arrivedTs: clock() });
-      // It is not the store that is late.
+      // The wait is not the store's fault, so it does not count towards its timeout.
       unacked.sinceMs = Infinity;
       waiting.bytes += unacked.bytes;
       totalBytes += unacked.bytes;
@@ -270,7 +270,7 @@ export function createAccountBackpressure(options: AccountBackpressureOptions) {
       return true;
     },
 
-    /** Whether a connection may be read as far as its account is concerned; resumed when it may again. */
+    /** Whether the account's parked messages leave room to read a connection. If not, it is resumed once they do. */
     canReadOrWait(connection: Connection, { identity }: Device): boolean {
       const waiting = accounts.get(identity.accountId);
       if (!waiting || hasRoom(waiting)) return true;
@@ -278,7 +278,7 @@ export function createAccountBackpressure(options: AccountBackpressureOptions) {
       return false;
     },
 
-    /** Those of a device's messages that need not be stored any more fail now. */
+    /** Fails those of the device's messages that need not be stored any more. */
     withdraw({ accountId, deviceId }: Device['identity']): void {
       const waiting = accounts.get(accountId);
       const queue = waiting?.devices.get(deviceId);

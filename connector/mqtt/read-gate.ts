@@ -1,15 +1,15 @@
 import type { Duplex } from 'node:stream';
 import { codeOf } from '../../src/lib/thrown.ts';
 
-/** Reads from the socket, whatever the gate says: some of what has arrived, or null. */
+/** Reads from the socket without asking the gate: some of what has arrived, or null. */
 export type Read = () => Buffer | null;
 
 /**
- * Puts `take` between a socket and whoever reads it: it is called instead of `socket.read()`, and what it
- * gives is what the reader gets. Node's own `read(0)`, which fills the socket's buffer, passes.
+ * Puts `take` between a socket and its reader: it is called instead of `socket.read()`, and the reader gets what it
+ * returns. Node's own `read(0)`, which fills the socket's buffer, passes.
  *
- * A connection that the other side resets is destroyed only when what had arrived before is read, or after `lingerMs`:
- * Node would throw away what is in the socket's buffer, and after a write that failed what is in the system's.
+ * A connection that the peer resets is destroyed only once everything that arrived before is read, or after `lingerMs`.
+ * Node would throw away what is in the socket's buffer and, after a failed write, what is in the system's.
  */
 export function gateReads(
   socket: Duplex,
@@ -18,7 +18,7 @@ export function gateReads(
 ): void {
   const { read: readBuffer, destroy } = socket;
   const read: Read = () => {
-    // Without a number the stream ends where there is nothing more.
+    // Without a size, `read` ends the stream if there is nothing more.
     const size = socket.readableLength > mostBytes ? mostBytes : undefined;
     return readBuffer.call(socket, size) as Buffer | null;
   };
@@ -28,12 +28,12 @@ export function gateReads(
     if (size === 0) return readBuffer.call(socket, 0) as unknown;
     let chunk: Buffer | null;
     let before: number;
-    // A packet may be longer than what is read at once, and then nothing of it is given yet.
+    // A packet may be longer than one read, and then nothing of it is returned yet.
     do {
       before = socket.readableLength;
       chunk = take(read);
     } while (chunk === null && socket.readableLength > 0 && socket.readableLength < before);
-    // Once whoever reads it has dealt with what it was given.
+    // Waits until the reader has handled what it got.
     if (lost !== null && socket.readableLength === 0) setImmediate(endLost);
     return chunk;
   };
@@ -57,8 +57,8 @@ export function gateReads(
 }
 
 /**
- * A write that fails because the other side has gone is left to its reads, which come to its end too. A WebSocket whose
- * other side has sent its close frame says so with an error that has no code.
+ * Leaves a write that failed because the peer is gone to the reads, which come to their end too. When the peer of a
+ * WebSocket has sent its close frame, the error has no code.
  */
 function readOnAfterWrites(socket: Duplex, lingerMs: number): void {
   type Written = (error?: Error | null) => void;
@@ -75,17 +75,17 @@ function readOnAfterWrites(socket: Duplex, lingerMs: number): void {
 }
 
 /**
- * Of what has arrived, at once. All of it would be joined, 128 KiB of the smallest packets, of which a few are taken and the
- * rest is put back.
+ * The most that one read takes. Otherwise Node would join everything that has arrived: 128 KiB of the smallest packets,
+ * of which a few are taken and the rest is unshifted again.
  */
 const mostBytes = 16_384;
 
-/** Of a connection that the other side has ended. */
+/** Codes of a connection that the peer has ended. */
 const lossCodes: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE']);
 
 const isLoss = (error: Error) => codeOf(error) === '' || lossCodes.has(codeOf(error));
 
-/** Makes the reader of a gated socket ask again. */
+/** Makes the reader of a gated socket read again. */
 export function wakeReader(socket: Duplex): void {
   socket.emit('readable');
 }

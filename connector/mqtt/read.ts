@@ -34,65 +34,66 @@ type ReaderOptions = {
   tuning: Tuning;
   rateStore: RateStore;
   now: MonotonicClock;
-  /** Whether a connection may be read: memory, rates, and what its account may bring. */
+  /** These decide whether a connection may be read: memory, rates, and what its account may send. */
   budget: UnackedBudget;
   large: LargePackets;
   rateGate: RateGate;
   backpressure: Pick<AccountBackpressure, 'canReadOrWait'>;
   /** Takes whole packets. */
   intake: Intake;
-  /** Told when it is read, also where nothing has come. */
+  /** Called when a connection is read, even if nothing arrived. */
   wasRead: (connection: Connection) => void;
 };
 
 const toldEveryMs = 1_000;
 
 /**
- * How much one turn of the event loop reads from all connections together, in packets; each KiB counts as one more. Without a
- * bound a turn reads every socket that has data: 400 connections with 100 packets each would hold up everything else.
+ * How many packets one turn of the event loop reads from all connections together. Each KiB counts as one more. Without
+ * a bound a turn would read every socket that has data: 400 connections with 100 packets each would delay everything
+ * else.
  */
 const readPerTurn = 256;
-/** Nor any longer of those that wait for their turn: packets that are refused cost most. */
+/** How long a turn reads the connections that wait for their turn. Refused packets cost more than they count. */
 const readMs = 2;
 
 /** Reads connections. */
 export type Reader = {
-  /** Puts itself between the socket and whoever reads it. */
+  /** Puts itself between the socket and its reader. */
   attach(connection: Connection): void;
-  /** Reads one that was starved, if nothing holds it back any more; for `Connection.resume`. */
+  /** Reads a connection that was starved, if it may be read now. Called by `Connection.resume`. */
   resume(connection: Connection): void;
-  /** Reads nothing while it is told so; nothing that arrived is dropped. */
+  /** While paused, reads nothing and drops nothing. */
   pause(isToPause: boolean): void;
   forget(connection: Connection): void;
-  /** Nothing more is read, from anybody. */
+  /** From now on nothing is read, from any device. */
   stop(): void;
   /** Bytes of packets that have begun and not ended. */
   midwayBytes(): number;
 };
 
 /**
- * Decides how much is read of which socket, and when. aedes takes all that a socket holds and starts
- * on all packets in it at once; here a read ends at the border of a packet, and gives nothing while
- * the connection, its device, its account or all of them together have too much under way.
+ * Decides how much is read of which socket, and when. aedes takes everything that a socket holds and starts on all its
+ * packets at once. Here a read ends at a packet boundary, and returns nothing while the connection, its device, its
+ * account or all of them together have too much under way.
  */
 export function createReader(options: ReaderOptions): Reader {
   const { presence, limits, tuning, rateStore, now, budget, rateGate, backpressure } = options;
   const { large, intake, wasRead } = options;
-  /** Connections with a packet that has begun and not ended, the one that began first in front. */
+  /** Connections with a packet that has begun and not ended, the earliest first. */
   const midway = new Set<Connection>();
   let midwayBytes = 0;
-  /** Not read while everything is paused. */
+  /** Connections to resume after a pause. */
   const paused = new Set<Connection>();
   let isStopped = false;
   let isPaused = false;
   const turns = new LoopScheduler({ perTurn: readPerTurn, mostMs: readMs });
 
   function canReadOrWait(connection: Connection): boolean {
-    // What it is told why it ends may still be on its way.
+    // Its last packet may still be on its way.
     if (connection.ending !== null || connection.scanner.isOver || connection.isBroken)
       return false;
     const isOpening = connection.stage === 'opening';
-    // One that has closed must not be remembered: nobody would forget it again.
+    // A closed connection must not be added to any list below: nothing would remove it again.
     if (!isOpening && connection.stage !== 'ready') return false;
     if (isPaused) {
       paused.add(connection);
@@ -109,7 +110,10 @@ export function createReader(options: ReaderOptions): Reader {
     return backpressure.canReadOrWait(connection, device) && !rateGate.mustWait(connection, device);
   }
 
-  /** Whether this turn of the loop reads it. If not, a later one does: accounts, and strangers' addresses, take turns. */
+  /**
+   * Whether this turn of the event loop reads the connection. If not, a later one does: accounts take turns, and so do
+   * the addresses of connections that are not logged in.
+   */
   function hasTurn(connection: Connection): boolean {
     if (connection.socket.readableLength === 0) return true;
     if (connection.turn === 'now') {
@@ -157,8 +161,8 @@ export function createReader(options: ReaderOptions): Reader {
   }
 
   /**
-   * Node says 'readable' of what is put back, but not where the other side has ended its own: nobody would read the rest of
-   * what a program sent before it closed its socket.
+   * Unshifts the rest of a chunk. Node then emits 'readable', but not if the peer has ended its side: without the
+   * `resume`, nobody would read the rest of what a program sent before it closed its socket.
    */
   function putBack(connection: Connection, rest: Buffer): void {
     connection.socket.unshift(rest);
@@ -166,7 +170,7 @@ export function createReader(options: ReaderOptions): Reader {
     process.nextTick(() => connection.resume());
   }
 
-  /** Charges the device, and gives aedes what it is to read of the packets that are whole. Others are kept until they are. */
+  /** Charges the device, and returns what aedes is to read of the whole packets. Keeps the rest until it is whole. */
   function takeWhole(connection: Connection, chunk: Buffer, isOpening: boolean): Buffer | null {
     const { device } = connection;
     if (device) charge(device, connection);
@@ -183,7 +187,7 @@ export function createReader(options: ReaderOptions): Reader {
       : intake.takePackets(connection, whole);
   }
 
-  /** A device may send slowly; many that never end a packet may not fill the memory. */
+  /** A device may send slowly, but many devices that never end a packet must not fill the memory. */
   function followBegun(connection: Connection, begunBytes: number): void {
     const { publishes, others } = connection.scanner;
     midwayBytes += begunBytes - connection.begunBytes;
@@ -267,8 +271,8 @@ type LargePackets = {
   /** Whether measurements may be larger than other packets. */
   readonly areTaken: boolean;
   /**
-   * Of a connection whose large packet is under way, or has just begun: it may have ended. While its body has no room
-   * (`place.isIn`) the connection is not to be read; it is resumed when it has.
+   * Call this while a connection's large packet is being read or has just begun; it may have ended. While there is no
+   * room for its body (`place.isIn`), the connection must not be read. It is resumed when there is.
    */
   follow(connection: Connection): void;
   forget(connection: Connection): void;
@@ -276,8 +280,8 @@ type LargePackets = {
 };
 
 /**
- * Messages of measurements that are larger than other packets may be. Each is charged to its account as a whole
- * before its body is read, and has to be whole in time.
+ * Messages of measurements that are larger than other packets may be. The whole size is charged to the account before
+ * the body is read, and the packet has to be whole in time.
  */
 export function createLargePackets({ limits, tuning, now }: LargePacketsOptions): LargePackets {
   const budget = createLargeMessageBudget(tuning.maxLargeBytes);
@@ -312,7 +316,7 @@ export function createLargePackets({ limits, tuning, now }: LargePacketsOptions)
   };
 }
 
-/** Whether it took so long to become whole that its room is needed for others. */
+/** Whether a large packet has taken so long that others need its room. */
 export const isTooSlow = (
   { large }: Pick<Connection, 'large'>,
   { largeTimeoutMs }: Pick<Tuning, 'largeTimeoutMs'>,
@@ -326,16 +330,16 @@ type RateGateOptions = {
 
 type RateGate = ReturnType<typeof createRateGate>;
 
-/** So many devices that wait are asked about at once: with all of them, asking would cost more than it brings. */
+/** How many waiting devices one look checks. Checking all of them would cost more than it gains. */
 const mostLooks = 200;
 
 /**
- * Whose connections are not read for a while: a device's that is beyond its rates and may not catch up; and an
- * account's that is beyond its measurements a second while messages of other accounts wait for their turn. While
- * nobody else waits an account may send as much as it can.
+ * Decides which connections are not read for a while: those of a device that is beyond its rates and may not catch up,
+ * and those of an account that is beyond its measurements a second while messages of other accounts wait. While nobody
+ * else waits, an account may send as much as it can.
  */
 export function createRateGate({ rateStore, now }: RateGateOptions) {
-  /** Devices that wait, and may go on before their time where nobody else wants the machine. */
+  /** Waiting devices that may go on early if nobody else needs the machine. */
   const hopeful = new Set<Device>();
   let looking: NodeJS.Timeout | null = null;
 
@@ -352,7 +356,7 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
     return true;
   }
 
-  /** In how many ms it may be read; 0: now, where need be beyond its rates. */
+  /** In how many ms the device may be read; 0: now, beyond its rates if it may catch up. */
   function waitOrGoOn({ rates }: Device): number {
     const othersMs = rateStore.othersWaitMs(rates);
     const waitMs = rateStore.waitMs(rates);
@@ -363,7 +367,7 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
     let looks = Math.min(hopeful.size, mostLooks);
     for (const device of hopeful) {
       if (looks-- === 0) break;
-      // Behind those that were not asked about.
+      // Moves to the end, behind those that were not checked yet.
       hopeful.delete(device);
       if (waitOrGoOn(device) === 0) goOn(device);
       else hopeful.add(device);
@@ -427,7 +431,7 @@ export function createRateGate({ rateStore, now }: RateGateOptions) {
   };
 }
 
-/** Nearly all, so that it is asked first, and without a look at the clock: buckets only fill by themselves. */
+/** True for nearly all, so it is checked first. It needs no clock, because buckets only fill as time passes. */
 function areWithin({ messages, measurements, others, account }: DeviceRates): boolean {
   const ofDevice = messages.tokens > 0 && measurements.tokens > 0 && others.tokens > 0;
   return ofDevice && account.measurements.tokens > 0;
@@ -439,16 +443,16 @@ type IntakeDeps = {
   rateStore: Pick<RateStore, 'takeItems'>;
 };
 
-/** So many bytes of properties count as a measurement: they take about as long to be looked at. */
+/** This many bytes of properties count as a measurement: they take about as long to check. */
 const bytesCountedAsMeasurement = 100;
 
-/** The highest version of MQTT there is. */
+/** The highest version of MQTT. */
 const newest = 5;
 
 /**
- * Takes whole packets, of MQTT 3.1.1 and 5 alike. They are checked here, byte by byte, before aedes sees them: it is
- * given the same packets without properties, and no PUBLISH. So both versions keep to the same rules, what a stranger
- * writes into properties reaches no parser that builds objects of it, and a client of MQTT 5 is told why it is closed.
+ * Takes whole packets of MQTT 3.1.1 and 5 alike. They are checked here byte by byte before aedes sees them, and aedes
+ * gets them without properties, and no PUBLISH at all. So both versions follow the same rules, properties from
+ * strangers reach no parser that builds objects of them, and a client of MQTT 5 learns why its connection is closed.
  */
 export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
   const filterLimits = {
@@ -456,11 +460,11 @@ export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
     maxTopicLevels: limits.maxTopicLevels,
   };
 
-  /** What aedes gets of a whole CONNECT, of whatever version; null: it was refused. */
+  /** What aedes gets of a whole CONNECT of any version; null: it was refused. */
   function takeConnect(connection: Connection, bytes: Buffer): Buffer | null {
     const frame = frameAt(bytes, 0);
     const { name = '', version = 0 } = protocolOf(bytes, frame) ?? {};
-    // Also one that has the highest bit set, which bridges between brokers use.
+    // This includes versions with the highest bit set, which bridges between brokers use.
     if (name === 'MQTT' && version > newest) {
       connection.refusal = 'protocol-version';
       refuse(connection, reason.unsupportedVersion);
@@ -468,7 +472,7 @@ export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
     }
     const isV5 = name === 'MQTT' && version === newest;
     const isV3 = version === 3 || (name === 'MQTT' && version === 4);
-    // No protocol that is spoken here, which aedes answers.
+    // A protocol that is not spoken here; aedes answers it.
     if (!isV5 && !isV3) return bytes;
     const { fault, bytes: stripped, session } = checkConnect(bytes, frame, isV5);
     if (stripped === null) {
@@ -489,15 +493,15 @@ export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
   }
 
   function refuse(connection: Connection, code: number): void {
-    // No packet is small enough for it. [MQTT-3.1.2-24]
+    // Not even a refusal fits into the client's maximum packet size. [MQTT-3.1.2-24]
     if (code === unspeakable) return refuseInSilence(connection);
     connection.refusal ??= 'malformed';
     connection.leave('malformed', connackRefusal(code));
   }
 
-  /** Takes whole packets; gives what aedes is to read of them. */
+  /** Takes whole packets. Returns what aedes is to read of them. */
   function takePackets(connection: Connection, whole: Buffer): Buffer | null {
-    // Nearly all: without an object for each part of a packet.
+    // Takes nearly all packets, without an object for each part.
     const bytes = publisher.acceptLeading(connection, whole);
     if (bytes === null) return null;
     const rest: Buffer[] = [];
@@ -555,7 +559,7 @@ export function createIntake({ limits, publisher, rateStore }: IntakeDeps) {
   return { takeConnect, takePackets };
 }
 
-/** Without an array for each message. */
+/** Counts without allocating an array for each message. */
 function levelsOf(topic: string): number {
   let levels = 1;
   for (let at = topic.indexOf('/'); at >= 0; at = topic.indexOf('/', at + 1)) levels += 1;

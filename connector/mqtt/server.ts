@@ -63,7 +63,7 @@ import { acknowledge, authorizeForward, createSubscriber, type Subscriber } from
 type ConnectorSnapshot = {
   connections: number;
   devices: number;
-  /** Connections that wait for their turn to be let in. */
+  /** Connections that wait to be admitted. */
   waiting: number;
   /** Bytes of messages that wait for their commit. */
   unackedBytes: number;
@@ -72,30 +72,30 @@ type ConnectorSnapshot = {
 };
 
 export type Connector = {
-  /** The ports that are really listened on; null where none is. */
+  /** The ports that are listened on; null where none is. */
   addresses: { tcp: { port: number } | null; tls: { port: number } | null };
-  /** For an HTTP server's `upgrade` at `/mqtt`. */
+  /** Handles an HTTP server's `upgrade` at `/mqtt`. */
   acceptWebSocket(
     request: IncomingMessage,
     socket: Duplex,
     head: Buffer,
-    /** The client's, where a proxy named it; otherwise the peer's. */
+    /** The client's address, if a proxy named it; otherwise the peer's is used. */
     address?: string,
   ): void;
   snapshot(): ConnectorSnapshot;
-  /** Reads nothing from devices, not even a CONNECT, while it is told true; drops nothing either. */
+  /** While paused, reads nothing from devices, not even a CONNECT, and drops nothing. */
   pause(isPaused: boolean): void;
-  /** Whether the device is connected here. */
+  /** Whether the device is connected to this process. */
   isConnected(uuid: string): boolean;
-  /** Reads the certificate again, where MQTT over TLS is listened on; logs what came of it. */
+  /** Reads the TLS certificate again and logs the result. Does nothing without MQTT over TLS. */
   reloadCertificate(): Promise<void>;
-  /** When the certificate of MQTT over TLS ends, ms since 1970; null where there is none. */
+  /** When the TLS certificate expires, ms since 1970; null without MQTT over TLS. */
   certificateExpiresTs(): number | null;
-  /** Takes nothing new; what is under way is stored and acknowledged, or neither, within `drainMs`. */
+  /** Accepts nothing new. Messages under way are stored and acknowledged within `drainMs`, or not acknowledged. */
   close(options: { drainMs: number }): Promise<void>;
 };
 
-/** Where devices come in: the device contract over MQTT 3.1.1 and 5 on TCP, TLS and WebSocket. */
+/** Starts the listeners for devices: the device contract over MQTT 3.1.1 and 5, on TCP, TLS and WebSocket. */
 export async function startConnector(
   options: ConnectorOptions & SharedRates,
   ports: ConnectorPorts,
@@ -164,7 +164,7 @@ async function startAedes(
   const engine = new DeviceAedes({
     connectTimeout: limits.connectTimeoutMs,
     maxTopicLevels: limits.maxTopicLevels,
-    // Identifiers are ours.
+    // The client identifiers that aedes sees are our own connection ids.
     maxClientsIdLength: Infinity,
     drainTimeout: tuning.drainTimeoutMs,
     preConnect(client, packet, done) {
@@ -187,7 +187,7 @@ async function startAedes(
   return engine;
 }
 
-/** Puts into `listeners` what is to be closed, also where a later one fails. */
+/** Adds each open listener to `listeners`, so that the caller can close them even if a later one fails. */
 async function listen(
   { tcp, tls }: ConnectorOptions,
   deps: ListenerDeps,
@@ -219,7 +219,7 @@ const snapshotOf = (
   midwayBytes: reader.midwayBytes(),
 });
 
-/** What devices' packets pass, and what is known of their connections: of one connector, and without its sockets. */
+/** The objects of one connector that handle packets and connections: everything but its sockets. */
 type Parts = {
   tuning: Tuning;
   observe: Observer;
@@ -231,7 +231,7 @@ type Parts = {
   reader: Reader;
   authenticator: Authenticator;
   subscriber: Subscriber;
-  /** Of what is on its way to devices. */
+  /** Limits the memory for messages to devices. */
   downlinkBudget: MemoryBudget;
 };
 
@@ -251,7 +251,7 @@ const silent: Observer = {
   acknowledged() {},
 };
 
-/** Makes them, and starts nothing. */
+/** Creates the parts. Starts nothing. */
 function createParts(options: ConnectorOptions & SharedRates, ports: ConnectorPorts): Parts {
   const { limits, now } = options;
   const tuning = { ...defaultTuning, ...options.tuning };
@@ -277,7 +277,7 @@ function createParts(options: ConnectorOptions & SharedRates, ports: ConnectorPo
   };
 }
 
-/** What messages pass from the socket to ingest, and back to their acknowledgement. */
+/** The parts that a message passes from the socket to ingest, and back to its acknowledgement. */
 function createUplinkParts({
   options,
   ports,
@@ -324,7 +324,7 @@ function createUplinkParts({
   return { budget, backpressure, acknowledger, publisher, reader };
 }
 
-/** What lets devices in, and sends them what is for them. */
+/** The parts that let devices in and send them messages. */
 function createSessionParts({
   options: { limits, log, now },
   ports,
@@ -359,18 +359,18 @@ function createSessionParts({
 type BusEventDeps = {
   ports: ConnectorPorts;
   registry: Registry;
-  /** Access of this device (without one: of any) changed while it may be about to be let in. */
+  /** Access of this device (without one: of any device) changed: logins being checked are checked again. */
   doubt: (uuid?: string) => void;
   log: Log;
 };
 
 const recheckIntervalMs = 500;
-/** Connections that are closed before others have their turn. */
+/** How many connections are closed before other work gets a turn of the event loop. */
 const closedInTurn = 100;
 
-/** What other parts of the installation tell this connector. Returns what ends the listening. */
+/** Subscribes to what other parts of the installation report. Returns a function that ends the subscriptions. */
 function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () => void {
-  /** Connections whose access could not be looked at yet. */
+  /** Connections whose access has yet to be checked. */
   const unsure = new Set<Connection>();
   let isChecking = false;
 
@@ -399,7 +399,7 @@ function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () => void 
     void recheck();
   }
 
-  /** Without a look at each device: there may be ten thousand. */
+  /** Closes an account's connections without asking for each device: there may be ten thousand. */
   async function shutOut(accountId: number): Promise<void> {
     doubt();
     let closed = 0;
@@ -450,7 +450,7 @@ function listenToBus({ ports, registry, doubt, log }: BusEventDeps): () => void 
   };
 }
 
-/** Ends live connections whose device, token or account is gone. `access` costs no query here. */
+/** Closes connections whose device, token or account is gone. */
 async function endLostAccess(
   connections: Connection[],
   ports: Pick<ConnectorPorts, 'isStillAllowed'>,
@@ -463,7 +463,7 @@ async function endLostAccess(
   }
 }
 
-/** Time for the last acknowledgements to leave, at most: half of a short drain. */
+/** The longest time given to the last acknowledgements to leave; half of a short drain. */
 const longestFlushMs = 1_000;
 
 type DrainDeps = {
@@ -474,9 +474,9 @@ type DrainDeps = {
 };
 
 /**
- * Reads no more, waits for what is under way to be stored and acknowledged, and closes, all within
- * `drainMs`. What was not stored in time is not acknowledged: what need not be stored twice is left to the store, which
- * stops later. The service goes away, not the devices: no will is published.
+ * Stops reading, waits for messages under way to be stored and acknowledged, and closes all connections, within
+ * `drainMs`. A message that was not stored in time is not acknowledged. Messages that may be stored twice without harm
+ * stay with the store, which stops later. No wills are published: the service goes away, not the devices.
  */
 async function drain({ registry, reader, budget, acknowledger }: DrainDeps, drainMs: number) {
   const flushMs = Math.min(longestFlushMs, drainMs / 2);
@@ -485,7 +485,7 @@ async function drain({ registry, reader, budget, acknowledger }: DrainDeps, drai
   await waitUntil(() => budget.bytes() === 0, drainMs - flushMs);
   acknowledger.readsEnd(registry.connections);
   await forEachYielding(registry.connections, (connection) => {
-    // Says good-bye.
+    // Sends a DISCONNECT.
     if (connection.v5) connection.close('shutdown');
     connection.ending ??= 'shutdown';
     acknowledger.withdraw(connection);

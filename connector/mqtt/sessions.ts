@@ -28,7 +28,7 @@ type RegistryOptions = {
 const noticeEveryMs = 60_000;
 const takeoversWithinMs = 60_000;
 
-/** Who is connected here. A device is remembered after its last connection until its rates have recovered. */
+/** The devices connected here. A device is remembered after its last connection until its rates have recovered. */
 export function createRegistry(options: RegistryOptions) {
   const { rateStore, connectRate, maxConnectionsPerDevice, ports, now } = options;
   const { presence } = ports;
@@ -79,7 +79,7 @@ export function createRegistry(options: RegistryOptions) {
     return account;
   }
 
-  /** The same identifier again takes its own session over [MQTT-3.1.4-2]; one without has none to take. */
+  /** The same client identifier takes over its own session [MQTT-3.1.4-2]; a client without one has none. */
   function closeSession(
     device: Device,
     { clientId, id }: Pick<Connection, 'clientId' | 'id'>,
@@ -101,7 +101,7 @@ export function createRegistry(options: RegistryOptions) {
     forgetUnused(account);
   }
 
-  /** What ended connections left behind counts as their account's until it is stored or given up. */
+  /** What ended connections left behind belongs to their account until it is stored or given up. */
   function forgetUnused({
     id,
     devices,
@@ -113,10 +113,10 @@ export function createRegistry(options: RegistryOptions) {
   }
 
   return {
-    /** Every connection, known or not. */
+    /** All connections, logged in or not. */
     connections,
 
-    /** Whether the device may connect once more now; counts it where it may. */
+    /** Whether the device may connect once more now. If so, this counts it. */
     takeConnect(identity: DeviceIdentity): boolean {
       const { connects } = deviceOf(identity);
       const monotonicMs = now();
@@ -125,7 +125,7 @@ export function createRegistry(options: RegistryOptions) {
       return true;
     },
 
-    /** Whether the account may have one more connection; one that takes another's place is no more. */
+    /** Whether the account may have one more connection. One that replaces another does not add to them. */
     hasRoom({ clientId }: Connection, identity: DeviceIdentity, limit: number): boolean {
       const open = deviceOf(identity).connections.filter(({ ending }) => ending === null);
       const isTakeover = clientId !== '' && open.some((other) => other.clientId === clientId);
@@ -133,7 +133,7 @@ export function createRegistry(options: RegistryOptions) {
       return deviceOf(identity).account.connections - ends < limit;
     },
 
-    /** Whether it is time to say again why the device is not let in. */
+    /** Whether it is time to report again why the device is not let in. */
     mayNotice(identity: DeviceIdentity): boolean {
       const device = deviceOf(identity);
       const monotonicMs = now();
@@ -142,7 +142,7 @@ export function createRegistry(options: RegistryOptions) {
       return true;
     },
 
-    /** Gives a connection its device. The same session gives way, and the oldest beyond the limit. */
+    /** Gives a connection its device. Closes the same session's connection, and the oldest beyond the limit. */
     admit(connection: Connection, identity: DeviceIdentity): void {
       const device = deviceOf(identity);
       connection.device = device;
@@ -171,13 +171,13 @@ export function createRegistry(options: RegistryOptions) {
 
     listConnectionsOf: (uuid: string): Connection[] => [...(devices.get(uuid)?.connections ?? [])],
 
-    /** Another process, or this one, has taken a session over. */
+    /** Another process, or this one, has taken over a session. */
     closeSessionsBut(uuid: string, clientId: string, connection: string): void {
       const device = devices.get(uuid);
       if (device) closeSession(device, { clientId, id: connection });
     },
 
-    /** Forgets devices that are gone and could send at full rate again, and accounts of which nothing is left. */
+    /** Forgets devices that are gone and could send at full rate again, and accounts with nothing left. */
     forgetIdle(): void {
       const monotonicMs = now();
       for (const [uuid, device] of devices) {
@@ -209,7 +209,7 @@ const messages: Record<LimitNotice, string> = {
     "The account's quota connections is used up: this connection was refused. Reported once a minute.",
 };
 
-/** Keeps, once a minute, a rejection that says why a device that may connect is not let in. */
+/** Stores, at most once a minute, a rejection that says why a valid device is not let in. */
 export function noticeLimit(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
   registry: Pick<Registry, 'mayNotice'>,
@@ -220,7 +220,7 @@ export function noticeLimit(
     tell(ports, identity, 'CONNECT', { reason, message: messages[reason] });
 }
 
-/** Keeps, once a minute, a rejection that says why a message was not sent to a device. */
+/** Stores, at most once a minute, a rejection that says why a message was not sent to a device. */
 export function tellOfTooLarge(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
   registry: Pick<Registry, 'mayNotice'>,
@@ -234,8 +234,8 @@ export function tellOfTooLarge(
 }
 
 /**
- * Keeps, once a minute, a rejection that says that a session is taken over again and again. One time is what a device
- * does that comes back before its lost connection is noticed.
+ * Stores, at most once a minute, a rejection that says that a session is taken over repeatedly. A single takeover is
+ * normal: a device may come back before its lost connection is noticed.
  */
 export function tellOfTakeovers(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
@@ -248,7 +248,7 @@ export function tellOfTakeovers(
     tell(ports, identity, 'CONNECT', { reason: 'session-taken-over', message });
 }
 
-/** Keeps, once a minute, a rejection that says why the connection was closed of a device that sends no PUBACK. */
+/** Stores, at most once a minute, a rejection that says that a missing PUBACK closed the connection. */
 export function tellOfUnacknowledged(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
   registry: Pick<Registry, 'mayNotice'>,
@@ -262,8 +262,8 @@ export function tellOfUnacknowledged(
 }
 
 /**
- * Keeps a rejection of a message that a device published where it may not; its connection ends. Told each time, as of
- * any message that is wrong: ingest bounds what is kept of a device, and a device connects only so often.
+ * Stores a rejection of a message that a device published outside its topics, which ends its connection. Each is
+ * reported, like any bad message: ingest limits what is kept of a device, and a device may connect only so often.
  */
 export function tellOfForeignTopic(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
@@ -280,7 +280,7 @@ export function tellOfForeignTopic(
   );
 }
 
-/** If it cannot be stored, only this explanation is lost. */
+/** Stores a rejection. If that fails, only this explanation is lost. */
 function tell(
   ports: Pick<ConnectorPorts, 'ingest' | 'clock'>,
   identity: DeviceIdentity,

@@ -27,7 +27,7 @@ type Done = (error: Error | null, subscription?: Requested | null) => void;
 
 export type Subscriber = ReturnType<typeof createSubscriber>;
 
-/** A device may listen to its own `down/…`; anything else is answered 128, MQTT 3.1.1 section 3.9.3. */
+/** A device may subscribe to its own `down/…`; anything else is answered 128, MQTT 3.1.1 section 3.9.3. */
 export function createSubscriber(
   limits: ConnectorLimits,
   deps: DownlinkDeps,
@@ -49,7 +49,7 @@ export function createSubscriber(
       done(null, requested);
     },
 
-    /** SUBACK is on its way: what the device is to know follows, each time it subscribes. */
+    /** The SUBACK is on its way. Each subscription is followed by what the device has to know. */
     onSubscribed(client: Client, granted: Granted[]): void {
       const connection = findConnection(client);
       if (!connection?.device || connection.stage === 'closed') return;
@@ -75,11 +75,11 @@ export function createSubscriber(
 }
 
 type DeliverDeps = {
-  /** Forward only, ms. */
+  /** A monotonic clock, ms. */
   now: MonotonicClock;
   /** Ms since the epoch. */
   clock: Clock;
-  /** It is larger than the device takes, and is not sent. */
+  /** The packet is larger than the device accepts, and is not sent. */
   onTooLarge: (device: Device, packet: { topic: string; bytes: number; mostBytes: number }) => void;
 };
 
@@ -112,7 +112,7 @@ function fits(
   return false;
 }
 
-/** By which a topic is delivered: that with the highest QoS [MQTT-3.3.5-1]; null: none. */
+/** The subscription that a topic is delivered by: the one with the highest QoS [MQTT-3.3.5-1]. Null: none. */
 function findSubscription({ subscriptions }: Connection, topic: DownTopic): Subscription | null {
   let found: Subscription | null = null;
   for (const one of subscriptions)
@@ -145,7 +145,7 @@ function send(
     const expirySeconds = expirySecondsOf(message, clock());
     const { body } = message;
     write(connection, v5Publish({ topic, qos, messageId, body, expirySeconds }), now());
-    // A socket that is lost loses it, as any message of QoS 0.
+    // At QoS 0 a socket that breaks loses the message.
     if (qos === 0) finish();
     return promise;
   }
@@ -159,13 +159,13 @@ function send(
   };
   if (qos === 1) {
     expectAck(connection, { topic, sinceMs: now(), finish });
-    // aedes calls it without asking whether it is there.
+    // aedes calls this callback without checking that there is one.
     client.publish(packet, () => undefined);
   } else client.publish(packet, finish);
   return promise;
 }
 
-/** Gives the identifier of the message whose PUBACK is waited for. */
+/** Registers a message that waits for its PUBACK. Returns its identifier. */
 function expectAck(connection: Connection, sent: Omit<Sent, 'messageId'>): number {
   const messageId = (connection.lastMessageId % 65_535) + 1;
   connection.lastMessageId = messageId;
@@ -173,7 +173,7 @@ function expectAck(connection: Connection, sent: Omit<Sent, 'messageId'>): numbe
   return messageId;
 }
 
-/** aedes asks before it writes a message: the place to give it the identifier that we wait for. */
+/** aedes calls this before it writes a message, which lets us set the identifier that we wait for. */
 export function authorizeForward(client: Client, packet: AedesPublishPacket): AedesPublishPacket {
   const messageId = findConnection(client)?.sent?.messageId;
   if (packet.qos > 0 && messageId !== undefined) packet.messageId = messageId;
@@ -189,19 +189,19 @@ export function acknowledge(client: Client, messageId: number | undefined): void
   finish(null);
 }
 
-/** The connection is gone: nothing that was sent will be acknowledged any more. */
+/** The connection is gone: nothing that was sent will be acknowledged. */
 export function giveUpSent(connection: Connection): void {
   connection.sent?.finish(new Error('connection closed'));
   connection.sent = null;
   connection.downlinks?.end();
 }
 
-/** A text for a display is of use for a day. */
+/** A text for a display is useful for a day. */
 const displayLifeMs = 86_400_000;
 
 /**
- * For how many seconds a message is still of use at `nowTs`, since the epoch; null: there is no limit. What is
- * left goes with the message, so that a broker or gateway behind the device counts on. [MQTT-3.3.2-6]
+ * For how many seconds a message is still useful at `nowTs`, ms since the epoch; null: without a limit. The message
+ * carries the remainder, so that a broker or gateway behind the device continues the count. [MQTT-3.3.2-6]
  */
 function expirySecondsOf({ topic, body }: Encoded, nowTs: WallMs): number | null {
   if (topic !== 'display') return null;

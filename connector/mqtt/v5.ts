@@ -1,7 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import type { ConnectionEnding, ConnectionRefusal } from '../ports.ts';
 
-/** Reason codes of MQTT 5 that are sent or told apart here, section 2.4. */
+/** The reason codes of MQTT 5 that are sent or distinguished here, section 2.4. */
 export const reason = {
   success: 0x00,
   unspecified: 0x80,
@@ -28,7 +28,7 @@ export const reason = {
   subscriptionIdentifiersNotSupported: 0xa1,
 } as const;
 
-/** Of a DISCONNECT, section 3.14.2.1; 0: none is sent, as nobody is there to read it. */
+/** Reason codes of a DISCONNECT, section 3.14.2.1. 0: none is sent, because nobody is there to read it. */
 export const disconnectCodes: Record<ConnectionEnding, number> = {
   peer: 0,
   keepalive: reason.keepaliveTimeout,
@@ -43,11 +43,11 @@ export const disconnectCodes: Record<ConnectionEnding, number> = {
   shutdown: reason.shuttingDown,
 };
 
-/** Of a CONNACK, section 3.2.2.2. */
+/** Reason codes of a CONNACK, section 3.2.2.2. */
 export const refusalCodes: Record<ConnectionRefusal, number> = {
   'not-authorized': reason.notAuthorized,
   unavailable: reason.unavailable,
-  // MQTT 3.1.1 only: in MQTT 5 an empty client identifier is given one.
+  // MQTT 3.1.1 only: in MQTT 5 a client without an identifier is assigned one.
   identifier: reason.implementationSpecific,
   'protocol-version': reason.unsupportedVersion,
   malformed: reason.malformed,
@@ -57,10 +57,10 @@ export const refusalCodes: Record<ConnectionRefusal, number> = {
   connections: reason.quotaExceeded,
 };
 
-/** A packet as it lies in `bytes`: its flags, and where its variable header begins and it ends. */
+/** A packet in `bytes`: its flags, where its variable header begins, and where it ends. */
 export type Frame = { type: number; flags: number; start: number; end: number };
 
-/** The packet that begins at `at`; it is whole, and its length was checked. */
+/** The packet that begins at `at`. The caller knows that it is whole and its length valid. */
 export function frameAt(bytes: Buffer, at: number): Frame {
   const first = bytes[at] as number;
   const length = readVarint(bytes, at + 1, bytes.length);
@@ -68,14 +68,14 @@ export function frameAt(bytes: Buffer, at: number): Frame {
   return { type: first >> 4, flags: first & 15, start, end: start + (length?.value ?? 0) };
 }
 
-/** What is to be made of a packet: bytes for aedes, or the reason code for which it is refused. */
+/** The result of checking a packet: bytes for aedes, or the reason code of its refusal. */
 export type Checked = { fault: number; bytes: Buffer | null };
 
 export const refused = (fault: number): Checked => ({ fault, bytes: null });
 
 const { malformed, protocolError } = reason;
 
-/** What a client may write into them, MQTT 5 sections 3.4.2.1, 3.6.2.1 and 3.14.2.1. */
+/** Reason codes that a client may send, MQTT 5 sections 3.4.2.1, 3.6.2.1 and 3.14.2.1. */
 const ackCodes = new Set([0, 0x10, 0x80, 0x83, 0x87, 0x90, 0x91, 0x97, 0x99]);
 const releaseCodes = new Set([0, 0x92]);
 const leaveCodes = new Set([0, 4, 0x80, 0x81, 0x82, 0x83, ...range(0x90, 0x9b)]);
@@ -84,7 +84,10 @@ function range(from: number, to: number): number[] {
   return Array.from({ length: to - from }, (_, n) => from + n);
 }
 
-/** An acknowledgement, section 3.4 to 3.7: aedes is given the one that says no more than 3.1.1's does (whose length was checked). */
+/**
+ * Checks an acknowledgement, section 3.4 to 3.7. aedes gets it in the form of 3.1.1, without reason code and
+ * properties. The frame scanner has checked its length.
+ */
 export function checkAck(bytes: Buffer, { type, flags, start, end }: Frame): Checked {
   // [MQTT-3.6.1-1]
   if (flags !== (type === 6 ? 2 : 0) || end < start + 2) return refused(malformed);
@@ -98,7 +101,7 @@ export function checkAck(bytes: Buffer, { type, flags, start, end }: Frame): Che
   return { fault: 0, bytes: Buffer.from([(type << 4) | flags, 2, id >> 8, id & 255]) };
 }
 
-/** `expirySeconds`: what the CONNECT asked for; 0 in 3.1.1, whose DISCONNECT ends behind its length. */
+/** Checks a DISCONNECT. `expirySeconds`: what the CONNECT asked for; 0 in 3.1.1, where a code is not allowed. */
 export function checkDisconnect(
   bytes: Buffer,
   { flags, start, end }: Frame,
@@ -120,7 +123,7 @@ export function checkDisconnect(
 
 type FilterLimits = { maxFilterBytes: number; maxTopicLevels: number };
 
-/** A SUBSCRIBE or UNSUBSCRIBE of either version, sections 3.8 and 3.10; aedes gets it without its properties. */
+/** Checks a SUBSCRIBE or UNSUBSCRIBE of either version, sections 3.8 and 3.10. aedes gets it without its properties. */
 export function checkFilters(
   bytes: Buffer,
   { type, flags, start, end }: Frame,
@@ -130,7 +133,7 @@ export function checkFilters(
   const isSubscribe = type === 8;
   // [MQTT-3.8.1-1] [MQTT-3.10.1-1]
   if (flags !== 2 || end < start + 2) return refused(malformed);
-  // [MQTT-2.3.1-1], of MQTT 5 [MQTT-2.2.1-3]
+  // [MQTT-2.3.1-1], in MQTT 5 [MQTT-2.2.1-3]
   if (bytes.readUInt16BE(start) === 0) return refused(protocolError);
   const place = isSubscribe ? 'subscribe' : 'unsubscribe';
   const properties = isV5 ? readProperties(bytes, start + 2, end, place) : noProperties(start + 2);
@@ -139,7 +142,7 @@ export function checkFilters(
   if (identifier !== undefined)
     return refused(identifier ? reason.subscriptionIdentifiersNotSupported : protocolError);
   let next = properties.end;
-  // [MQTT-3.8.3-3] [MQTT-3.10.3-2], of MQTT 5 [MQTT-3.8.3-2] [MQTT-3.10.3-2]
+  // [MQTT-3.8.3-3] [MQTT-3.10.3-2], in MQTT 5 [MQTT-3.8.3-2] [MQTT-3.10.3-2]
   if (next === end) return refused(protocolError);
   if (end - next > maxFilterBytes) return refused(reason.tooLarge);
   while (next < end) {
@@ -159,7 +162,7 @@ export function checkFilters(
 
 const share = Buffer.from('$share/');
 
-/** Section 3.8.3.1; in 3.1.1 there is a QoS and nothing else [MQTT-3-8.3-4]. */
+/** Subscription options, section 3.8.3.1; in 3.1.1 there is only a QoS [MQTT-3-8.3-4]. */
 function faultOfOptions(bytes: Buffer, at: number, end: number, isV5: boolean): number {
   const options = bytes[end] as number;
   if (!isV5) return options > 2 ? malformed : 0;
@@ -171,7 +174,7 @@ function faultOfOptions(bytes: Buffer, at: number, end: number, isV5: boolean): 
   return isShared && options & 4 ? protocolError : 0;
 }
 
-/** Section 4.7.1: # as the last level only, + as a whole level only. [MQTT-4.7.1-1] [MQTT-4.7.1-2] */
+/** Section 4.7.1: # only as the last level, + only as a whole level. [MQTT-4.7.1-1] [MQTT-4.7.1-2] */
 function isFilter(filter: string, maxTopicLevels: number): boolean {
   const levels = filter.split('/', maxTopicLevels + 1);
   // [MQTT-4.7.3-1]
@@ -194,7 +197,7 @@ function withoutProperties(
   return packet((type << 4) | flags, [id, Buffer.from([0]), bytes.subarray(from, end)]);
 }
 
-/** A packet of these parts behind its fixed header. */
+/** A packet with a fixed header and these parts. */
 export function packet(first: number, parts: Uint8Array[]): Buffer {
   const length = parts.reduce((sum, part) => sum + part.length, 0);
   return Buffer.concat([Buffer.from([first]), varint(length), ...parts]);
@@ -254,7 +257,7 @@ const ofMessages: [number, Form][] = [
 const ofAll: [number, Form][] = [[property.userProperty, 'pair']];
 const reasonString: [number, Form] = [property.reasonString, 'text'];
 
-/** What a client may send where; everything else is a protocol error there. */
+/** What a client may send where; anything else is a protocol error there. */
 const forms: Record<PropertiesOf, ReadonlyMap<number, Form>> = {
   connect: new Map([
     [property.sessionExpiry, 'four'],
@@ -275,25 +278,25 @@ const forms: Record<PropertiesOf, ReadonlyMap<number, Form>> = {
   disconnect: new Map([[property.sessionExpiry, 'four'], reasonString, ...ofAll]),
 };
 
-/** A field of properties that was read; `fault`: the reason code for which its packet is refused, or 0. */
+/** A property list that was read. `fault`: the reason code of its packet's refusal, or 0. */
 type Properties = {
   fault: number;
-  /** Where what follows the field begins. */
+  /** Where the bytes after the list begin. */
   end: number;
-  /** The numbers by their identifiers; of what is no number, its length in bytes. */
+  /** The numbers by identifier; for a value that is not a number, its length in bytes. */
   values: ReadonlyMap<number, number>;
 };
 
 const none: ReadonlyMap<number, number> = new Map();
 
-/** What a packet of MQTT 3.1.1 has in place of properties that begin at `end`. */
+/** Stands for the properties of a packet of MQTT 3.1.1, at `end`. */
 export const noProperties = (end: number): Properties => ({ fault: 0, end, values: none });
 
 const failed = (fault: number): Properties => ({ fault, end: -1, values: none });
 
 /**
- * Reads the properties that begin at `at` with their length, in a packet that ends at `limit`. Their bytes
- * are looked at once, whatever they claim to be, and nothing of them is kept but numbers.
+ * Reads the properties that begin at `at` with their length, in a packet that ends at `limit`. Each byte is looked at
+ * once, whatever the lengths claim, and only numbers are kept.
  */
 export function readProperties(
   bytes: Buffer,
@@ -315,7 +318,7 @@ export function readProperties(
     if (form === undefined) return failed(protocolError);
     const value = readValue(bytes, identifier.end, end, form);
     if (value.end < 0) return failed(value.value);
-    // All but user properties may stand there once. Section 2.2.2.2.
+    // Every property but the user property may occur once. Section 2.2.2.2.
     if (form !== 'pair') {
       if (values.has(identifier.value)) return failed(protocolError);
       values.set(identifier.value, value.value);
@@ -325,7 +328,7 @@ export function readProperties(
   return { fault: 0, end, values };
 }
 
-/** A value and where it ends; where it is wrong `end` is -1 and `value` the reason code. */
+/** A value and where it ends. If it is invalid, `end` is -1 and `value` the reason code. */
 type Value = { value: number; end: number };
 
 function readValue(bytes: Buffer, at: number, limit: number, form: Form): Value {
@@ -365,14 +368,14 @@ const field = (at: number, end: number): Value => ({
   end,
 });
 
-/** Where a field of two bytes of length and so many bytes ends; -1: beyond `limit`. */
+/** Where a field ends that begins with two bytes of length; -1: beyond `limit`. */
 export function endOfField(bytes: Buffer, at: number, limit: number): number {
   if (at < 0 || at + 2 > limit) return -1;
   const end = at + 2 + (((bytes[at] as number) << 8) | (bytes[at + 1] as number));
   return end > limit ? -1 : end;
 }
 
-/** The same for a text, which is UTF-8 without U+0000; -1 where it is not. [MQTT-1.5.4-1] [MQTT-1.5.4-2] */
+/** The same for a text, which is UTF-8 without U+0000; -1 if it is not. [MQTT-1.5.4-1] [MQTT-1.5.4-2] */
 export function endOfText(bytes: Buffer, at: number, limit: number): number {
   const end = endOfField(bytes, at, limit);
   let isPlain = true;
@@ -390,7 +393,7 @@ export function hasWildcard(bytes: Buffer, at: number, end: number): boolean {
   return false;
 }
 
-/** A variable byte integer, section 1.5.5; null where it does not end within four bytes and `limit`. */
+/** A variable byte integer, section 1.5.5; null unless it ends within four bytes and `limit`. */
 function readVarint(bytes: Buffer, at: number, limit: number): Value | null {
   let value = 0;
   for (let n = 0; n < 4 && at + n < limit; n += 1) {
@@ -401,14 +404,14 @@ function readVarint(bytes: Buffer, at: number, limit: number): Value | null {
   return null;
 }
 
-/** What a CONNACK of MQTT 5 says of this connection. */
+/** What the CONNACK of MQTT 5 tells a client. */
 export type Welcome = {
-  /** The largest packet that it may send; larger than others may only measurements be. */
+  /** The largest packet that it may send. Only measurements may be larger than the other packets. */
   maxPacketBytes: number;
   receiveMaximum: number;
-  /** Set where the client gave no identifier. [MQTT-3.2.2-16] */
+  /** Set if the client gave no identifier. [MQTT-3.2.2-16] */
   assignedClientId: string | null;
-  /** Set where it is another one than the client asked for. [MQTT-3.2.2-21] */
+  /** Set if it differs from what the client asked for. [MQTT-3.2.2-21] */
   keepaliveSeconds: number | null;
 };
 
@@ -423,7 +426,7 @@ function text(value: string): Buffer {
   return Buffer.concat([Buffer.from([bytes.length >> 8, bytes.length & 255]), bytes]);
 }
 
-/** The answer to a CONNECT that is let in, section 3.2: a session that is new and ends with its connection. */
+/** The answer to a CONNECT that is accepted, section 3.2: the session is new and ends with its connection. */
 export function connack(welcome: Welcome): Buffer {
   const properties = [
     number(property.sessionExpiry, 0, 4),
@@ -445,13 +448,13 @@ export function connack(welcome: Welcome): Buffer {
   return packet(0x20, [Buffer.from([0, 0]), varint(field.length), field]);
 }
 
-/** The answer to one that is not. */
+/** The answer to a CONNECT that is refused. */
 export const connackRefusal = (code: number): Buffer => Buffer.from([0x20, 3, 0, code, 0]);
 
-/** Section 3.14. */
+/** A DISCONNECT, section 3.14. */
 export const disconnect = (code: number): Buffer => Buffer.from([0xe0, 2, code, 0]);
 
-/** What is said beside a reason code. */
+/** What is said besides a reason code. */
 type Remarks = { reasonString: string | null; rejected: number };
 
 /** A PUBACK or PUBREC, sections 3.4 and 3.5; without remarks it has no properties. */
@@ -481,7 +484,7 @@ type Published = {
   qos: 0 | 1;
   messageId: number;
   body: Buffer;
-  /** For how long it is of use; null: no limit. */
+  /** How long the message is useful; null: without a limit. */
   expirySeconds: number | null;
 };
 
@@ -494,7 +497,7 @@ export function publish({ topic, qos, messageId, body, expirySeconds }: Publishe
 
 const nothing = Buffer.alloc(0);
 
-/** How long such a packet is, in bytes, without making it. */
+/** The length of such a packet in bytes, without building it. */
 export function publishBytes({ topic, qos, body, expirySeconds }: Published): number {
   const properties = 1 + (expirySeconds === null ? 0 : 5);
   const length = 2 + Buffer.byteLength(topic) + (qos === 0 ? 0 : 2) + properties + body.length;

@@ -45,8 +45,8 @@ import type { WallMs } from '../lib/clock-readings.ts';
 type RegisterAccountDeps = { db: Database; passwords: Passwords };
 
 /**
- * Specification 4.2, Register New Account; `maySendSms`: the operator makes it, and SMS are sent for it.
- * Throws `conflict` when the e-mail address is taken.
+ * Specification 4.2, Register New Account. `maySendSms`: the account may send SMS; set when the operator creates it.
+ * Throws `conflict` if the e-mail address is taken.
  */
 export async function registerAccount(
   { db, passwords }: RegisterAccountDeps,
@@ -65,8 +65,8 @@ export async function registerAccount(
 }
 
 /**
- * Sends a link to the new address; nothing changes before it is confirmed there. Throws `forbidden` for a
- * wrong password. Whether another account has the address is not said: no mail is sent then.
+ * Sends a link to the new address; nothing changes until it is confirmed there. Throws `forbidden` if the password is
+ * wrong. The caller does not learn whether another account has the address: in that case no mail is sent.
  */
 export async function askForEmailChange(
   deps: AccountsDeps,
@@ -104,7 +104,7 @@ function tooManyAddresses(): DomainError {
   );
 }
 
-/** The change that a link is for; null where the link is not valid. Uses nothing up. */
+/** The change that a link confirms; null if the link is not valid. Does not use the link up. */
 export async function findLinkedChange(
   { db, linkKeys }: Pick<AccountsDeps, 'db' | 'linkKeys'>,
   token: string,
@@ -115,8 +115,8 @@ export async function findLinkedChange(
 }
 
 /**
- * Gives the account its new address, once, ends all its sessions and tells the old address. Null where the
- * link is not valid, or another account has the address by now.
+ * Gives the account its new address, once, ends all its sessions and informs the old address. Null if the link is not
+ * valid, or if another account has taken the address since.
  */
 export async function confirmEmailChange(
   deps: Pick<AccountsDeps, 'db' | 'linkKeys' | 'runFairly' | 'revokeSessions'>,
@@ -143,7 +143,7 @@ export async function confirmEmailChange(
     });
   const turn = turnOfAccount(accountId, by.actor.address);
   return deps.runFairly(turn, confirm).catch((error: unknown) => {
-    // Somebody registered with it at this moment.
+    // Somebody registered with the address at the same moment.
     if (kindOf(error) === 'unique') return null;
     throw error;
   });
@@ -153,7 +153,7 @@ type LinkDeps = Pick<AccountsDeps, 'linkKeys' | 'hasMail'> & { db: Database };
 type ResetDeps = LinkDeps &
   Pick<AccountsDeps, 'passwords' | 'throttle' | 'countLogin' | 'runFairly' | 'revokeSessions'>;
 
-/** Throws `unavailable` where no mail can be sent. */
+/** Throws `unavailable` if no mail can be sent. */
 function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
   if (hasMail) return;
   throw new DomainError(
@@ -165,8 +165,8 @@ function needMail({ hasMail }: Pick<LinkDeps, 'hasMail'>): void {
 }
 
 /**
- * Queues a mail with a link to set a new password. Nobody has looked whether there is such an account when
- * this returns, so neither answer nor time tells it.
+ * Queues a mail with a link to set a new password. Nothing looks up the account before this returns, so neither the
+ * answer nor its time reveals whether it exists.
  */
 export async function askForReset(
   deps: LinkDeps & Pick<AccountsDeps, 'countLogin' | 'countLinkMail'>,
@@ -180,7 +180,7 @@ export async function askForReset(
   await deps.db.transaction((tx) => queueLinkMail(tx, mail));
 }
 
-/** The account that a link may set a password of, now; null where the link is not valid. Uses nothing up. */
+/** The account whose password a link may set now; null if the link is not valid. Does not use the link up. */
 export async function findResetOwner(
   { db, linkKeys }: Pick<LinkDeps, 'db' | 'linkKeys'>,
   token: string,
@@ -192,15 +192,15 @@ export async function findResetOwner(
 }
 
 /**
- * Sets a new password by a link, once, and ends all sessions. False where the link is not valid, or was
- * used meanwhile. Nothing changes (`unavailable`) while the session store is away.
+ * Sets a new password by a link, once, and ends all sessions. False if the link is not valid, or was used meanwhile.
+ * Throws `unavailable` and changes nothing while the session store is unreachable.
  */
 export async function resetPassword(
   deps: ResetDeps,
   { token, password, address }: { token: string; password: string; address: string },
   by: DoneBy,
 ): Promise<boolean> {
-  // Before anything is looked up: tokens can be guessed at as passwords can.
+  // Before any look-up: tokens can be guessed just as passwords can.
   await deps.countLogin('', address);
   const owner = await findResetOwner(deps, token, by.ts);
   if (!owner) return false;
@@ -209,7 +209,7 @@ export async function resetPassword(
   const isSet = await deps.runFairly(turnOfAccount(accountId, address), () =>
     deps.db.transaction(async (tx) => {
       await lockAccount(tx, accountId);
-      // As it is now: another link may have been used while this password was hashed.
+      // Read again: another link may have been used while this password was hashed.
       const account = await findAccount(tx, { accountId });
       if (!account || !isUsable(account, deps.linkKeys, token)) return false;
       await updatePassword(tx, { accountId, oldHash: account.passwordHash, newHash });
@@ -227,7 +227,7 @@ export async function resetPassword(
       return true;
     }),
   );
-  // Who forgot a password has tried some.
+  // Clears the failed attempts: people who forgot their password have tried some.
   if (isSet) await deps.throttle.countSuccess(email, address);
   return isSet;
 }
@@ -238,27 +238,28 @@ function isUsable(account: AccountRow, linkKeys: readonly Buffer[], token: strin
 
 type DeleteAccountDeps = {
   db: Database;
-  /** A few at a time, in turns: the work inside the transaction may need a second connection. */
+  /** Runs a few at a time, with fair shares: the work inside the transaction may need a second connection. */
   runFairly: RunFairly;
   revokeSessions: (accountId: number) => Promise<void>;
-  /** Deletes what of the account names people, as far as one transaction may. */
+  /** Deletes data about people, as much as one transaction may. */
   forgetPersons: (tx: Sql, accountId: number) => Promise<void>;
-  /** After the commit: every process is to know it, and what belonged to the account is to be deleted. */
+  /** Called after the commit: informs every process, and starts deleting what belonged to the account. */
   onAccountRemoved: (accountId: number) => void;
 };
 
 /**
- * Specification 4.2, Delete Account: everything bound to it goes. The account is marked, and from the commit on
- * nobody finds it, nor anything of it; its address is free. Its sessions end before that, so that no token outlives
- * it; with their store away nothing happens at all (`unavailable`). The rows are then deleted piece by piece, however
- * many they are (`history/clear-removed.ts`). Throws `unauthenticated` where it was removed before.
+ * Specification 4.2, Delete Account: deletes everything that belongs to the account. The commit marks the account: from
+ * then on nobody can find it or anything of it, and its address is free. Its sessions end before that, so that no token
+ * outlives it; while their store is unreachable nothing happens at all (`unavailable`). The rows are then deleted in
+ * small batches, however many there are (`history/clear-removed.ts`). Throws `unauthenticated` if the account was
+ * removed before.
  */
 export async function deleteAccount(
   deps: DeleteAccountDeps,
   accountId: number,
   turn: Asker,
 ): Promise<void> {
-  // All of it again where it had to give way: ingest may wait for rows that were deleted here.
+  // Starts over if it had to give way: ingest may be waiting for rows that were deleted here.
   await deps.runFairly(turn, () =>
     giveWay((waitMs) =>
       deps.db.transaction(async (tx) => {
@@ -275,7 +276,7 @@ export async function deleteAccount(
   deps.onAccountRemoved(accountId);
 }
 
-/** A login that is under way waits, and then finds its account changed or gone. */
+/** A login under way waits, and then finds its account changed or gone. */
 export async function lockAccount(tx: Sql, accountId: number): Promise<void> {
   await tx.query(
     `
@@ -287,7 +288,7 @@ export async function lockAccount(tx: Sql, accountId: number): Promise<void> {
   );
 }
 
-/** Its row names nobody, and nothing finds it by what it was. */
+/** Clears everything that identifies somebody, or by which the account could be found. */
 async function markAccount(tx: Sql, accountId: number): Promise<void> {
   await tx.query(
     `
@@ -308,7 +309,7 @@ type ChangePasswordDeps = {
   db: Database;
   passwords: Passwords;
   throttle: LoginThrottle;
-  /** A few at a time: the work inside the transaction may need a second connection. */
+  /** Runs a few at a time: the work inside the transaction may need a second connection. */
   runFairly: RunFairly;
   revokeSessions: (accountId: number) => Promise<void>;
   refusals: Pick<RefusalLog, 'note'>;
@@ -321,8 +322,8 @@ type ChangePassword = {
 };
 
 /**
- * Replaces the password and ends every session of the account. Throws `forbidden` when the old one is
- * wrong, and changes nothing (`unavailable`) while the session store is away.
+ * Replaces the password and ends every session of the account. Throws `forbidden` if the old one is wrong; throws
+ * `unavailable` and changes nothing while the session store is unreachable.
  */
 export async function changePassword(
   deps: ChangePasswordDeps,
@@ -343,7 +344,7 @@ export async function changePassword(
   if (!(await setPassword(deps, { accountId, oldHash, newHash }, by))) throw wrongPassword();
 }
 
-/** False when the password was changed by somebody else meanwhile. */
+/** False if somebody else has changed the password meanwhile. */
 export async function setPassword(
   {
     db,
@@ -357,7 +358,7 @@ export async function setPassword(
     db.transaction(async (tx) => {
       await lockAccount(tx, change.accountId);
       if (!(await updatePassword(tx, change))) return false;
-      // Who knew the old password may have asked for it.
+      // Whoever knew the old password may have requested the change of address.
       await dropEmailChange(tx, change.accountId);
       const entry = { kind: 'password-changed', ...by } as const;
       await insertEntry(tx, change.accountId, entry);
@@ -377,30 +378,32 @@ export type AccountsOptions = {
   passwords: Passwords;
   throttle: LoginThrottle;
   countLogin: CountLogin;
-  /** Where refused logins are written down. */
+  /** Records refused logins. */
   refusals: Pick<RefusalLog, 'note'>;
-  /** How long a refused login (429, 503) waits for its answer; 1,000. */
+  /** How long a refused login (429, 503) waits for its answer, ms. Default: 1,000. */
   refusalPauseMs?: number | undefined;
-  /** false: accounts are made by an administrator, from the command line. */
+  /** False: an administrator creates accounts, from the command line. */
   openRegistration: boolean;
   countRegistration: CountRegistration;
   countLinkMail: CountLinkMail;
   forgetPersons: DeleteAccountDeps['forgetPersons'];
   onAccountRemoved: DeleteAccountDeps['onAccountRemoved'];
-  /** The account's push tokens are others than before; told within the transaction that changes them. */
+  /** Called in the transaction that changes the account's push tokens. */
   onPushTokens?: (tx: Sql, accountId: number, nowTs: WallMs) => Promise<void>;
   /** The quota `pushTokens`. */
   pushTokensOf: (accountId: number) => number;
-  /** What links in mails are signed with, newest first. */
+  /** The keys that sign links in mails, newest first. */
   linkKeys: readonly Buffer[];
-  /** Whether mails can be sent; what only they can do is refused otherwise. */
+  /** Whether mails can be sent; if not, requests that need one are refused. */
   hasMail: boolean;
-  /** Whether the console is served: pages then lead on to it. */
+  /** Whether the console is served, so that pages can link to it. */
   hasConsole?: boolean;
 };
 
 export type AccountsDeps = AccountsOptions & {
-  /** For what ends all sessions of an account: a few at a time, in turns of addresses and accounts. */
+  /**
+   * For work that ends all sessions of an account: runs a few at a time, with fair shares for addresses and accounts.
+   */
   runFairly: RunFairly;
   revokeSession: Sessions['revoke'];
   revokeSessions: Sessions['revokeAll'];
@@ -412,8 +415,9 @@ type EndSessionDeps = {
 };
 
 /**
- * Ends a session, and writes down who did. Throws `not-found` where the account has no such session. Where
- * sessions are kept in Redis there is no transaction for both: what is said is never more than was done.
+ * Ends a session and audits who ended it. Throws `not-found` if the account has no such session. Sessions may be in
+ * Redis, so there is no transaction for both: the session ends first, so that the audit never claims more than was
+ * done.
  */
 export async function endSession(
   { db, revokeSession }: EndSessionDeps,
@@ -427,7 +431,7 @@ export async function endSession(
   await insertEntry(db, accountId, { kind: 'session-ended', ...by, details });
 }
 
-/** Characters of it that are kept: browsers' have about 120. */
+/** How many characters are kept: browsers send about 120. */
 const maxUserAgent = 256;
 
 export type LoginOwner = { accountId: number; accountUuid: string };
@@ -448,18 +452,18 @@ type VerifyDeps = Pick<
 
 type LoginAttempt = AccountLogin & {
   address: string;
-  /** What the program calls itself; '' where it does not. */
+  /** The User-Agent; '' if there is none. */
   userAgent: string;
   /** When the request arrived, ms. */
   receivedTs: WallMs;
-  /** Asked before the password is hashed: a client that has left needs no answer. */
+  /** Checked before the password is hashed: a client that has disconnected needs no answer. */
   hasGone?: () => boolean;
 };
 
 /**
- * Verifies the credentials, then begins a session with `start`. Throws `unauthenticated` in the same
- * words after the same time for an unknown address and a wrong password, or `too-many-requests`;
- * `account-disabled` where the password is right.
+ * Verifies the credentials, then begins a session with `start`. Throws `unauthenticated`, in the same words and after
+ * the same time for an unknown address and a wrong password; `too-many-requests`; or `account-disabled`, only if the
+ * password is right.
  */
 export async function logIn<S extends { sessionId: string }>(
   deps: AccountLoginDeps,
@@ -469,7 +473,7 @@ export async function logIn<S extends { sessionId: string }>(
   const account = await verifyCredentials(deps, login);
   const { accountId, accountUuid } = account;
   const session = await start({ accountId, accountUuid });
-  // The password may have been changed, and all sessions ended, while this one began.
+  // While this session began, the password may have been changed and all sessions ended.
   const { sessionId } = session;
   const { address, receivedTs: ts } = login;
   const userAgent = login.userAgent.slice(0, maxUserAgent);
@@ -493,7 +497,7 @@ async function verifyCredentials(
   };
   await check();
   await countLogin(email, address);
-  // For every account alike, so that the time of the answer tells nothing.
+  // For every account alike, so that the time of the answer reveals nothing.
   if (isTooLong(login)) throw wrongLogin();
   const account = await findAccountByEmail(db, email);
   const hash = account?.passwordHash ?? null;
@@ -511,7 +515,7 @@ async function verifyCredentials(
     throw new DomainError('account-disabled', 'The operator has disabled this account.');
   }
   if (match === 'normalized') return account;
-  // From now on it is known however it is typed.
+  // Rehashes the normalized form, so that the password works however it is typed.
   const { accountId, passwordHash: oldHash } = account;
   const newHash = await passwords.hash(password, turn);
   const isKept = await updatePassword(db, { accountId, oldHash, newHash });
@@ -522,7 +526,7 @@ function nobodyAt(address: string): Actor {
   return { by: 'nobody', sessionId: null, address };
 }
 
-/** Longer than any address or password is: refused before it is queued. */
+/** Longer than any address or password: refused before it is queued. */
 function isTooLong({ email, password }: AccountLogin): boolean {
   return email.length > 1_024 || password.length > 1_024;
 }

@@ -3,12 +3,15 @@ import type { Database } from '../db/database.ts';
 import type { Sql } from '../db/sql.ts';
 import { lockAccount } from './account.ts';
 
-/** The accounts that the operator has shut out, or that were removed, as this process knows them: half a second late. */
+/**
+ * The accounts that the operator has disabled, or that were removed, as this process knows them: up to half a second
+ * late.
+ */
 export type DisabledAccounts = {
   has(accountId: number): boolean;
-  /** An account was removed just now: it counts from here on. */
+  /** An account was removed just now: it counts as disabled from here on. */
   note(accountId: number): void;
-  /** Told of each account once it is known to be disabled. Gives what ends that. */
+  /** Calls the listener for each account once it is known to be disabled. Returns the function that unsubscribes. */
   onDisabled(listener: (accountId: number) => void): () => void;
   close(): Promise<void>;
 };
@@ -16,13 +19,13 @@ export type DisabledAccounts = {
 type DisabledAccountsOptions = {
   db: Sql;
   intervalMs?: number;
-  /** The database is away; told once until it answers again. What was known stays. */
+  /** The database is unreachable; called once until it answers again. The known accounts stay. */
   onError: (error: unknown) => void;
 };
 
 /**
- * Polls the database: without Redis the operator's command has no other way to reach every process.
- * Disabled accounts are few, so all of them are read at once.
+ * Polls the database: without Redis, the operator's command has no other way to reach every process. Few accounts are
+ * disabled, so each poll reads all of them.
  */
 export async function startDisabledAccounts(
   options: DisabledAccountsOptions,
@@ -30,7 +33,7 @@ export async function startDisabledAccounts(
   const { db, intervalMs = 500, onError } = options;
   const listeners = new Set<(accountId: number) => void>();
   let disabled = new Set(await listDisabledIds(db));
-  /** Noted since, by the number of the look that was the newest then: an older one may not have seen it. */
+  /** Noted since, with the number of the newest poll at that time: that poll and older ones may not have seen it. */
   const noted = new Map<number, number>();
   let looks = 0;
   let isAway = false;
@@ -75,7 +78,7 @@ export async function startDisabledAccounts(
     has: (accountId) => disabled.has(accountId),
     note,
     onDisabled(listener) {
-      // Wrapped, so that the same function twice is two listeners.
+      // Wrapped, so that the same function can be added twice.
       const own = (accountId: number) => listener(accountId);
       listeners.add(own);
       return () => void listeners.delete(own);
@@ -96,7 +99,7 @@ async function listDisabledIds(sql: Sql): Promise<number[]> {
   return rows.map(({ id }) => id);
 }
 
-/** False when it was so before. `disabledTs` in ms; null lets the account in again. */
+/** False if nothing changed. `disabledTs` in ms; null enables the account again. */
 async function setDisabled(
   sql: Sql,
   accountId: number,
@@ -119,9 +122,9 @@ type DisableAccountDeps = {
 };
 
 /**
- * Shuts an account out: its sessions end with the commit, its devices within a second of it, when the
- * processes have seen it. Nothing is deleted. With the session store away nothing happens
- * (`unavailable`). False when it was disabled before; what may have begun meanwhile ends all the same.
+ * Disables an account: its sessions end with the commit, its devices disconnect within a second of it, when the
+ * processes have noticed. Nothing is deleted. While the session store is unreachable nothing happens (`unavailable`).
+ * False if it was disabled before; sessions that may have begun meanwhile end all the same.
  */
 export async function disableAccount(
   { db, revokeSessions }: DisableAccountDeps,
@@ -129,7 +132,7 @@ export async function disableAccount(
   ts: number,
 ): Promise<boolean> {
   return db.transaction(async (tx) => {
-    // A login that is under way waits, and then finds its account disabled.
+    // A login under way waits, and then finds its account disabled.
     await lockAccount(tx, accountId);
     const isNew = await setDisabled(tx, accountId, ts);
     if (isNew) await insertEntry(tx, accountId, { kind: 'disabled', actor: operator, ts });
@@ -138,7 +141,7 @@ export async function disableAccount(
   });
 }
 
-/** Lets the account in again: its devices with the tokens that they have. False when it was not disabled. */
+/** Enables the account again; its devices keep their tokens. False if it was not disabled. */
 export async function enableAccount(
   { db }: Pick<DisableAccountDeps, 'db'>,
   accountId: number,

@@ -24,13 +24,13 @@ export type LoginThrottle = {
   countSuccess(email: string, address: string): Promise<void>;
 };
 
-// Below the longest timer there is: 2^31 ms.
+// Less than the longest possible timer, 2^31 ms.
 const knownSeconds = 20 * 24 * 3_600;
 
 /**
- * Slows down guessing without giving anybody a way to lock others out: an account's limit counts one
- * address at a time. A guess spread over many addresses meets a limit for the whole account, ten
- * times as high and a minute long, which addresses that logged in before are exempt from.
+ * Slows down guessing without letting anybody lock others out: an account's limit counts each address separately. A
+ * guess spread over many addresses meets a limit for the whole account, ten times as high and a minute long; addresses
+ * that have logged in before are exempt from it.
  */
 export function createThrottle(
   limits: ThrottleLimits,
@@ -79,12 +79,12 @@ function pairKey(email: string, address: string): string {
   return `${accountKey(email)}:${network(address)}`;
 }
 
-/** Whose turn the hash of a password is. */
+/** In whose share of the queue a password is hashed. */
 export function turnOf(email: string, address: string): Asker {
   return { address: network(address), who: accountKey(email) };
 }
 
-/** The turn of an account that is known; `address`: null where nobody's is. */
+/** The same for a known account. `address`: null if no client asked. */
 export function turnOfAccount(accountId: number, address: string | null): Asker {
   return { address: network(address ?? ''), who: String(accountId) };
 }
@@ -98,7 +98,7 @@ export type MakeLimiter = (name: string, points: number, seconds: number) => Rat
 export const memoryLimiters: MakeLimiter = (keyPrefix, points, duration) =>
   new RateLimiterMemory({ keyPrefix, points, duration });
 
-/** What is thrown where a counter is full: `too-many-requests`, until its window starts again. */
+/** The error when a counter is full: `too-many-requests`, until its window ends. */
 function tooManyRequests(
   what: string,
   { msBeforeNext }: RateLimiterRes,
@@ -111,9 +111,9 @@ function tooManyRequests(
   });
 }
 
-/** Logins a minute, right and wrong ones. */
+/** Logins a minute, successful or not. */
 export type LoginQuotas = {
-  /** For one account, by its address in the normal form, from one address. */
+  /** For one account, by its normalized e-mail address, from one address. */
   loginsOf: (email: string) => number;
   /** From one address, whatever the account. */
   loginsPerAddress: number;
@@ -125,15 +125,15 @@ export type CountLogin = (email: string, address: string) => Promise<void>;
 const windowSeconds = 60;
 
 /**
- * A login costs the hash of a password, so each one counts, before it is queued. Like the throttle
- * this locks nobody out: an account is counted for each address by itself, and a login refused for its
- * account is not counted for its address, which others may share.
+ * A login costs a password hash, so each one counts, before it is queued. Like the throttle this locks nobody out: an
+ * account's limit counts each address separately, and a login over its account's limit does not count for its address,
+ * which others may share.
  */
 export function createLoginRates(
   { loginsOf, loginsPerAddress }: LoginQuotas,
   makeLimiter = memoryLimiters,
 ): CountLogin {
-  /** Accounts with a limit of their own are an operator's exceptions, so these are few. */
+  /** Only accounts that the operator gave a limit of their own differ, so there are few. */
   const byPairs = new Map<number, RateLimiterAbstract>();
   const byPairOf = (limit: number): RateLimiterAbstract => {
     const known = byPairs.get(limit);
@@ -149,7 +149,7 @@ export function createLoginRates(
     try {
       await consume(byAddress, network(address), 'loginsPerAddress');
     } catch (error) {
-      // Refused for its address, it must not count for its account.
+      // A login refused for its address must not count for its account.
       await byPair.reward(pair);
       throw error;
     }
@@ -165,16 +165,16 @@ async function consume(limiter: RateLimiterAbstract, key: string, quota: string)
   }
 }
 
-/** Counts one more mail with a link that somebody at an address asks for; throws `too-many-requests`. */
+/** Counts one more mail with a link that somebody at an address requests; throws `too-many-requests`. */
 export type CountLinkMail = (kind: 'reset' | 'confirm-email', address: string) => Promise<void>;
 
-/** In an hour: from one network, and addresses that all accounts together ask to confirm. */
+/** In an hour: mails requested from one network, and confirmations requested by all accounts together. */
 const linkMails = { ofNetwork: 60, confirmations: 500, windowSeconds: 3_600 };
 
 /**
- * Counts mails that may go to strangers: anybody can ask for a new password of any account, and registers accounts
- * under any address. All links for new passwords together have no limit: whoever used it up would keep everybody
- * from getting back in.
+ * Limits mails that may go to strangers: anybody can request a new password for any account, and can register accounts
+ * under any address. There is no limit for all password links together: whoever used it up could keep everybody else
+ * from recovering their account.
  */
 export function createLinkMailLimit(makeLimiter = memoryLimiters): CountLinkMail {
   const { ofNetwork, confirmations, windowSeconds } = linkMails;
@@ -195,8 +195,8 @@ export function createLinkMailLimit(makeLimiter = memoryLimiters): CountLinkMail
 export type CountRegistration = (address: string) => Promise<void>;
 
 /**
- * Every attempt counts, also one for an e-mail address that is taken: it costs the hash of a password
- * too, and tells who has an account.
+ * Every attempt counts, even for an e-mail address that is taken: that costs a password hash too, and reveals who has
+ * an account.
  */
 export function createRegistrationLimit(
   { attempts, windowSeconds }: LoginAttempts,
@@ -213,7 +213,7 @@ export function createRegistrationLimit(
   };
 }
 
-/** Counters that all processes share; while Redis is away each counts for itself. */
+/** Counters that all processes share; while Redis is unreachable each process counts for itself. */
 export function redisLimiters(redis: Redis, prefix = 'sensorium:'): MakeLimiter {
   return (name, points, duration) =>
     new RateLimiterRedis({

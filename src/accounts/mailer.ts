@@ -15,7 +15,7 @@ import {
 } from './queries.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
-/** How sending ended: `again` may get through later. */
+/** The outcome; `again`: a later attempt may work. */
 type SendMail = (
   mail: MailText & { id: number; recipient: string },
 ) => Promise<'sent' | 'again' | 'never'>;
@@ -23,7 +23,7 @@ type SendMail = (
 type MailerOptions = {
   db: Database;
   clock: Clock;
-  /** The time by which mails may be forgotten, ms; null: not now. Absent: `clock`. */
+  /** The time to use for deleting mails, ms; null if the clock is in doubt. Default: `clock`. */
   believedTs?: () => WallMs | null;
   sendMail: SendMail;
   linkKeys: readonly Buffer[];
@@ -32,21 +32,21 @@ type MailerOptions = {
   refusals: Pick<RefusalLog, 'note'>;
   pollIntervalMs: number;
   onError: (error: unknown) => void;
-  /** Called each time that it looks for mails. */
+  /** Called each time it looks for mails. */
   tend: () => void;
 };
 
 const parallel = 4;
 /** Longer than sending takes. */
 const leaseMs = 60_000;
-/** A link is good for 30 minutes: what waits longer than this is of little use. */
+/** A link is valid for 30 minutes: a mail that waits longer than this is of little use. */
 const giveUpAfterMs = 10 * 60_000;
 const againMs = 5_000;
 const forgetEveryMs = 60_000;
 
 /**
- * Sends the mails that wait. It looks for them at its own times, so that what it does for an account that
- * exists is no part of the time of any answer.
+ * Sends queued mails. It polls at its own intervals, so that its work for existing accounts does not affect the time of
+ * any answer.
  */
 export function startMailer(options: MailerOptions): { close: () => Promise<void> } {
   const { db, clock, believedTs = clock, pollIntervalMs, onError } = options;
@@ -83,7 +83,7 @@ export function startMailer(options: MailerOptions): { close: () => Promise<void
 async function deliver(options: MailerOptions, mail: QueuedMail): Promise<void> {
   const { db, clock, sendMail } = options;
   const isTooLate = () => clock() - mail.createdTs >= giveUpAfterMs;
-  // Too late also in a database that was restored: what waited then is not sent to anybody now.
+  // This also covers a restored database: mails that waited then must not be sent now.
   const composed = isTooLate() ? null : await compose(options, mail);
   const outcome = composed ? await sendMail({ id: mail.id, ...composed }) : 'sent';
   const nowTs = clock();
@@ -93,7 +93,7 @@ async function deliver(options: MailerOptions, mail: QueuedMail): Promise<void> 
 
 type Composed = MailText & { recipient: string };
 
-/** Null where there is nobody to write to. */
+/** Null if there is nobody to write to. */
 async function compose(options: MailerOptions, mail: QueuedMail): Promise<Composed | null> {
   const { db } = options;
   const { kind, accountId, recipient } = mail;
@@ -134,7 +134,7 @@ async function composeConfirmation(
   }: { accountId: number; recipient: string; language: Language | null },
 ): Promise<Composed | null> {
   const change = await findEmailChange(db, { accountId });
-  // Another address was asked for since, or somebody has this one.
+  // Another address has been requested since, or somebody else has this one.
   if (change?.email !== recipient || (await isEmailTaken(db, accountId, recipient))) return null;
   const link = `${publicUrl()}/confirm-email?token=${makeEmailToken(linkKeys, change)}`;
   return { recipient, ...mailWordsOf(language).confirmEmail(link) };
@@ -211,17 +211,17 @@ const words: Record<Language, Words> = {
   },
 };
 
-/** English where no language is set. */
+/** English if no language is set. */
 const mailWordsOf = (language: Language | null): Words => words[language ?? 'en'];
 
-/** How long links to set a password or to confirm an address are good. */
+/** How long links to set a password or to confirm an address are valid. */
 export const linkLifetimeMs = 30 * 60_000;
 
 type ResetOwner = Pick<AccountRow, 'accountUuid' | 'passwordHash' | 'email'>;
 
 /**
- * A link's token to set a new password. It is bound to the password and the address that the account has
- * now: it works once, and not any more after either was changed.
+ * The token of a link to set a new password. It is bound to the account's current password and address: it works once,
+ * and no longer after either has changed.
  */
 export function makeResetToken(
   keys: readonly Buffer[],
@@ -232,14 +232,14 @@ export function makeResetToken(
   return makeLinkToken(keys, 'reset', claim, boundOf(account));
 }
 
-/** Whether the token was made for the account as it is now. */
+/** Whether the token was made for the account in its current state. */
 export function isResetToken(keys: readonly Buffer[], account: ResetOwner, token: string): boolean {
   return isGenuine(keys, 'reset', token, boundOf(account));
 }
 
 const boundOf = ({ passwordHash, email }: ResetOwner) => JSON.stringify([passwordHash, email]);
 
-/** A link's token to confirm a new address; once, for the change is gone when it is made. */
+/** The token of a link to confirm a new address. It works once, because confirming deletes the change. */
 export function makeEmailToken(
   keys: readonly Buffer[],
   change: { uuid: string; expiresTs: number },
@@ -247,7 +247,7 @@ export function makeEmailToken(
   return makeLinkToken(keys, 'email', change);
 }
 
-/** Which change of address the token is for; null where it is not for one, or expired. */
+/** The change of address that the token confirms; null if it has expired, or is for another purpose. */
 export function readEmailToken(
   keys: readonly Buffer[],
   token: string,

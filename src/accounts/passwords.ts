@@ -6,19 +6,23 @@ import { type Asker, FairQueue } from '../lib/fair-queue.ts';
 /** RFC 9106 argon2id, the package's default variant, with OWASP's parameters: 19 MiB, 2 passes, 1 lane. */
 const cost = { memoryCost: 19_456, timeCost: 2, parallelism: 1 };
 
-/** A password nobody has, at the same cost: verified where there is no account, so that it takes as long. */
+/**
+ * The hash of a password that nobody has, at the same cost: verified if there is no account, so that it takes as long.
+ */
 const nobody =
   '$argon2id$v=19$m=19456,t=2,p=1$kko+BdQAa3QWaiVe2Yxj6Q$ah0VRj1rP7eSdx8YODiuVk44GRGasgPpoIUVM5A2SsQ';
 
-/** `as-sent`: the hash was made before passwords were normalized, of characters that are written otherwise in NFC. */
+/**
+ * `as-sent`: the hash is from before passwords were normalized, and the password contains characters that NFC changes.
+ */
 type PasswordMatch = 'normalized' | 'as-sent' | null;
 
 export type Passwords = {
-  /** Of the password in NFC (RFC 8265 section 4.2): a Mac types `é` as two characters, a PC as one. */
+  /** Hashes the password in NFC (RFC 8265 section 4.2): a Mac types `é` as two characters, a PC as one. */
   hash(password: string, turn: Asker): Promise<string>;
   /**
-   * How the password is the one behind the hash, null where it is not; a hash of null, for nobody's, takes as long.
-   * `guard` runs first, when the turn has come. Rejects with what `guard` throws.
+   * How the password matches the hash; null if it does not. A null hash (no such account) takes as long. `guard` runs
+   * when the work leaves the queue; verify rejects with what it throws.
    */
   verify(
     passwordHash: string | null,
@@ -29,9 +33,9 @@ export type Passwords = {
 };
 
 /**
- * Hashes on libuv's threads, on one processor fewer than there are: whatever happens here, the event
- * loop keeps one. Addresses take turns, and where there is more than one thread an address leaves one
- * to the others. Both reject with `unavailable` when too many wait.
+ * Hashes on libuv's threads, on one processor fewer than there are, so that the event loop always has one. Addresses
+ * get fair shares and, if there is more than one thread, no address takes all of them. Both functions reject with
+ * `unavailable` if too many wait.
  */
 export function createPasswords({
   parallel = Math.max(1, Math.min(3, availableParallelism() - 1)),
@@ -50,22 +54,22 @@ export function createPasswords({
   };
 }
 
-/** What is not in NFC is tried in both forms, so that a wrong password takes as long for every account. */
+/** A password that is not in NFC is tried in both forms, so that a wrong one takes as long for every account. */
 async function findMatch(passwordHash: string, password: string): Promise<PasswordMatch> {
   const normalized = password.normalize('NFC');
   if (await verify(passwordHash, normalized)) return 'normalized';
   return normalized !== password && (await verify(passwordHash, password)) ? 'as-sent' : null;
 }
 
-/** Runs work when its turn comes; rejects with `unavailable` when too much waits already. */
+/** Runs work from a fair queue; rejects with `unavailable` if the queue is full. */
 export type RunFairly = <T>(turn: Asker, work: () => Promise<T>) => Promise<T>;
 
 type Waiting = PromiseWithResolvers<void>;
 
 /**
- * Runs at most `parallel` at a time, `perAddress` of them for one address; `maxWaiting` more wait.
- * Addresses are served round robin, and so are the accounts of an address. When the queue is full,
- * the account that has most waiting loses its newest.
+ * Runs at most `parallel` at a time, `perAddress` of them for one address, with at most `maxWaiting` in the queue.
+ * Addresses are served round robin, and so are the accounts of an address. When the queue is full, the account with the
+ * most waiting loses its newest.
  */
 export function createRunFairly({
   parallel,

@@ -12,16 +12,16 @@ import { PushTokenText } from './schema.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /**
- * Push tokens, one by one. A token belongs to the session that added it and goes when that session ends: whoever logs
- * out of a telephone is not told on it any more. Tokens of the specification's `apn` belong to the account; Update
- * Account replaces these, and none of the others. A message goes to each token once, wherever it is stored.
+ * Push tokens, one by one. A token belongs to the session that added it and is removed when that session ends: a
+ * telephone that logs out gets no more notifications. The tokens in the specification's `apn` belong to the account;
+ * Update Account replaces only those. A message goes to each token once, wherever it is stored.
  */
 type PushTokenDeps = {
   db: Database;
   listSessions: Sessions['list'];
   /** The quota `pushTokens`. */
   limitOf: (accountId: number) => number;
-  /** The account has a token that it had not; told within the transaction that adds it. */
+  /** Called in the transaction that adds a token which is new to the account. */
   onPushTokens?: ((tx: Sql, accountId: number, nowTs: WallMs) => Promise<void>) | undefined;
 };
 
@@ -36,7 +36,7 @@ const NewPushToken = z.object({
 });
 type NewPushToken = z.infer<typeof NewPushToken>;
 
-/** Made of the token itself: an app that lost it gets it again by adding its token again. */
+/** Derived from the token: an app that lost the identifier gets it back by adding its token again. */
 const tokenId = z
   .string()
   .regex(/^[0-9a-f]{32}$/)
@@ -159,7 +159,7 @@ export function pushTokenRoutes(deps: PushTokenDeps): Route[] {
   ];
 }
 
-/** What a token is called in paths: the first half of its SHA-256. */
+/** The token's identifier in paths: the first half of its SHA-256. */
 const idOf = (token: string) => `left(encode(sha256(convert_to(${token}, 'UTF8')), 'hex'), 32)`;
 
 async function addToken(
@@ -169,7 +169,7 @@ async function addToken(
   { token, name = null }: { token: string; name?: string | null | undefined },
   by: DoneBy,
 ): Promise<string> {
-  // Others that add one wait here, so that the count is exact; one that is under way when the account goes finds it gone.
+  // Serializes additions, so that the count is exact; if the account is deleted meanwhile, this finds it gone.
   const { rowCount } = await tx.query(
     'select from account where id = $1 and removed_at is null for no key update',
     [accountId],
@@ -198,7 +198,7 @@ async function addToken(
       where id = $1 and apn @> jsonb_build_array(jsonb_build_object('token', $2::text))`,
     [accountId, token],
   );
-  // Apps that add theirs at each start do nothing new.
+  // Apps that add their token at each start change nothing.
   if (owner === sessionId) return id;
   const details = { tokenId: id, ...(name === null ? {} : { name }) };
   await insertEntry(tx, accountId, { kind: 'push-token-added', ...by, details });
@@ -213,14 +213,14 @@ const apnWithout = (token: string) => `(
 
 type TokenRow = {
   tokenId: string;
-  /** As much of it as is shown. */
+  /** The part of it that is shown. */
   ending: string;
   name: string | null;
   sessionId: string | null;
   addedTs: number | null;
 };
 
-/** Those of sessions, newest first, and then those of `apn`; each once. */
+/** Those of sessions, newest first, then those of `apn`; without duplicates. */
 async function listTokens(sql: Sql, accountId: number): Promise<TokenRow[]> {
   const { rows } = await sql.query<TokenRow>(
     `with all_tokens as (
@@ -242,7 +242,7 @@ async function listTokens(sql: Sql, accountId: number): Promise<TokenRow[]> {
   return rows;
 }
 
-/** Removes one token, or (null) all, from wherever they are. Throws `not-found` where the account has no such token. */
+/** Removes one token, or all (null), wherever they are stored. Throws `not-found` if the account has no such token. */
 async function removeTokens(
   db: Database,
   accountId: number,
@@ -285,7 +285,7 @@ async function removeTokens(
   });
 }
 
-/** How many tokens each session of an account added; a session without any is left out. */
+/** How many tokens each session of an account has added; sessions without any are missing. */
 export async function countTokensOfSessions(
   sql: Sql,
   accountId: number,
@@ -298,7 +298,7 @@ export async function countTokensOfSessions(
   return new Map(rows.map(({ sessionId, tokens }) => [sessionId, tokens]));
 }
 
-/** The tokens of sessions that ended go; null: of all sessions of the account. */
+/** Removes the tokens of ended sessions; null: of all sessions of the account. */
 export async function forgetTokensOf(
   sql: Sql,
   accountId: number,
@@ -313,8 +313,8 @@ export async function forgetTokensOf(
 const sessionsAPiece = 500;
 
 /**
- * Deletes the tokens of sessions that are over, however they ended: expired, or lost with the store of sessions.
- * `isLive` rejects while that store is away; nothing is deleted then.
+ * Deletes the tokens of sessions that are over, however they ended: they may have expired, or been lost with the
+ * session store. `isLive` rejects while that store is unreachable; nothing is deleted then.
  */
 export async function forgetTokensOfEnded(
   sql: Sql,

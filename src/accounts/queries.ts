@@ -7,7 +7,7 @@ import { mailboxOf } from '../lib/address.ts';
 import type { AccountEvent, AccountUpdate } from './schema.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Null when the e-mail address is taken, in whatever case. */
+/** Null if the e-mail address is taken; case does not matter. */
 export async function insertAccount(
   sql: Sql,
   {
@@ -50,7 +50,7 @@ export async function updateAccount(
   );
 }
 
-/** False when the password is not the one behind `oldHash` any more. */
+/** False if `oldHash` is no longer the current password's. */
 export async function updatePassword(
   sql: Sql,
   { accountId, oldHash, newHash }: { accountId: number; oldHash: string; newHash: string },
@@ -88,17 +88,17 @@ export type AccountRow = {
   accountUuid: string;
   email: string;
   passwordHash: string;
-  /** The operator has shut it out. */
+  /** The operator has disabled it. */
   isDisabled: boolean;
 };
 
-/** What an `AccountRow` is read from. */
+/** The select list of an `AccountRow`. */
 const accountColumns = `
   id as "accountId", uuid as "accountUuid", email, password_hash as "passwordHash",
   disabled_at is not null as "isDisabled"
 `;
 
-/** Null when there is no such account. */
+/** Null if there is no such account. */
 export async function findAccount(
   sql: Sql,
   by: { uuid: string } | { accountId: number },
@@ -112,8 +112,8 @@ export async function findAccount(
 }
 
 /**
- * By its normal form; or by exactly what was given, for an account whose normal form another had
- * already when normal forms came.
+ * By the normalized address; or by the exact text, for an account whose normalized address another one already had when
+ * normalization was introduced.
  */
 export async function findAccountByEmail(sql: Sql, email: string): Promise<AccountRow | null> {
   const { rows } = await sql.query<AccountRow>(
@@ -131,7 +131,7 @@ export async function findAccountByEmail(sql: Sql, email: string): Promise<Accou
 
 type Described = { name: string | null; timeZone: string | null; language: 'en' | 'de' | null };
 
-/** Throws `unauthenticated` when the account has gone since its token was looked at. */
+/** Throws `unauthenticated` if the account was removed after its token was checked. */
 export async function getAccount(sql: Sql, accountId: number): Promise<AccountRow & Described> {
   const { rows } = await sql.query<AccountRow & Described>(
     `
@@ -146,28 +146,28 @@ export async function getAccount(sql: Sql, accountId: number): Promise<AccountRo
 }
 
 /**
- * The normalized e-mail address: accounts are looked up by it, and failed logins are counted by it.
- * Computed here only, and stored: the database's `lower` depends on its locale, and where the two
- * differ (U+0130 for `i`) failed logins would count for no account.
+ * The normalized e-mail address, by which accounts are found and failed logins are counted. Only this function computes
+ * it, and it is stored: the database's `lower` depends on its locale, and where the two differ (U+0130 and `i`) failed
+ * logins would count for no account.
  */
 export function normalizeEmail(email: string): string {
   return email.toLowerCase();
 }
 
 /**
- * What counters and queues know an account by. Strangers choose what they send: keys are of one
- * length, and no store shows who logs in.
+ * The key of an account in counters and queues. Strangers choose what they send: hashing makes all keys equally long,
+ * and no store shows who logs in.
  */
 export function accountKey(email: string): string {
   return createHash('sha256').update(normalizeEmail(email)).digest('base64url').slice(0, 22);
 }
 
-/** The address that an account is to have once it is confirmed. */
+/** The address that an account gets once it is confirmed. */
 export type EmailChangeRow = { accountId: number; uuid: string; email: string; expiresTs: number };
 
 const columns = `account_id as "accountId", uuid, email, expires_at as "expiresTs"`;
 
-/** In place of one that was asked for before. */
+/** Replaces a change that was requested before. */
 export async function saveEmailChange(
   tx: Sql,
   { accountId, email, expiresTs }: Omit<EmailChangeRow, 'uuid'>,
@@ -181,7 +181,7 @@ export async function saveEmailChange(
   );
 }
 
-/** Null where nothing was asked for, or it was done, dropped or replaced since. */
+/** Null if no change was requested, or if it was confirmed, dropped or replaced since. */
 export async function findEmailChange(
   sql: Sql,
   by: { uuid: string } | { accountId: number },
@@ -193,7 +193,7 @@ export async function findEmailChange(
   return rows[0] ?? null;
 }
 
-/** Takes the change, so that nobody else does: null where somebody did. */
+/** Takes the change, so that nobody else can; null if somebody did. */
 export async function takeEmailChange(tx: Sql, uuid: string): Promise<EmailChangeRow | null> {
   const { rows } = await tx.query<EmailChangeRow>(
     `delete from email_change where uuid = $1 returning ${columns}`,
@@ -253,7 +253,7 @@ export async function listAccountIds(sql: Sql): Promise<number[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Whether anybody has an account yet. */
+/** Whether any account exists. */
 export async function hasAccounts(sql: Sql): Promise<boolean> {
   const { rows } = await sql.query<{ has: boolean }>(
     'select exists (select from account where removed_at is null) as has',
@@ -261,7 +261,7 @@ export async function hasAccounts(sql: Sql): Promise<boolean> {
   return rows[0]?.has === true;
 }
 
-/** Where a page ends: the next begins right behind it. */
+/** Where a page ends: the next one begins right after it. */
 type AccountEventCursor = { ts: number; id: number };
 
 type EventsQuery = {
@@ -274,7 +274,7 @@ type EventsQuery = {
 
 type EventsPage = { events: AccountEvent[]; next: AccountEventCursor | null };
 
-/** Newest first; within a millisecond by id, so that pages neither skip nor repeat events. */
+/** Newest first, and by id within a millisecond, so that pages neither skip nor repeat events. */
 export async function listAccountEvents(
   sql: Sql,
   { accountId, accountUuid }: { accountId: number; accountUuid: string },
@@ -306,12 +306,12 @@ export async function listAccountEvents(
   };
 }
 
-/** A session that begins, and from where. `userAgent`: '' where the program said none. */
+/** A session that begins, and from where. `userAgent`: '' if there was none. */
 type NewLogin = { ts: number; sessionId: string; address: string; userAgent: string };
 
 /**
- * Records a login, unless the account has gone or was disabled, or its password changed, since it was
- * verified. Waits for a change that is under way.
+ * Records a login, unless the account was removed or disabled, or its password changed, since it was verified. Waits
+ * for a change under way.
  */
 export async function insertLogin(
   sql: Sql,
@@ -339,7 +339,7 @@ export async function insertLogin(
   return rowCount === 1;
 }
 
-/** From where sessions began, by session: of logins that the audit trail still has. */
+/** Where sessions were started from, by session, for logins that are still in the audit trail. */
 export async function listLogins(
   sql: Sql,
   accountId: number,
@@ -364,15 +364,18 @@ export async function listLogins(
   );
 }
 
-/** `reset` and `confirm-email` have a link; the others say what was done. */
+/** `reset` and `confirm-email` contain a link; the others report what was done. */
 type MailKind = 'reset' | 'confirm-email' | 'password-reset' | 'email-changed';
 
-/** `accountId` null: somebody who is not logged in asked; whether there is such an account was not looked up yet. */
+/**
+ * `accountId` null: somebody who is not logged in requested it, and nothing has yet looked up whether the account
+ * exists.
+ */
 type NewMail = {
   kind: MailKind;
   accountId: number | null;
   recipient: string;
-  /** The client's address, of what was asked for. */
+  /** The address of the client that requested it. */
   address: string | null;
   ts: number;
 };
@@ -380,16 +383,17 @@ type NewMail = {
 export type QueuedMail = Omit<NewMail, 'ts'> & { id: number; createdTs: number; attempts: number };
 
 const hourMs = 3_600_000;
-/** The first number of the locks that are taken here. */
+/** First number of this file's advisory locks. */
 const mailLock = 21;
-/** Mails with links of one kind in an hour to whom `countedAs` says, whoever asks for them. */
+/** Mails with links of one kind in an hour, for each value of `countedAs`, whoever requests them. */
 const linksPerRecipient = 3;
-/** Addresses that an account may have asked to confirm in an hour. */
+/** Addresses that an account may ask to confirm in an hour. */
 const linksPerAccount = 10;
 
 /**
- * Confirmations count for the mailbox, which may be a stranger's. Links for a new password count for the address alone, and
- * apart: whoever has an account could else use them up for others, and keep them from getting back into theirs.
+ * Confirmations count for the mailbox, which may be a stranger's. Links for a new password count for the exact address,
+ * and separately: otherwise somebody with an account could use up the limit of others, and keep them from recovering
+ * their accounts.
  */
 const countedAs = ({ kind, recipient }: Pick<NewMail, 'kind' | 'recipient'>) =>
   kind === 'confirm-email' ? mailboxOf(recipient) : normalizeEmail(recipient);
@@ -405,13 +409,13 @@ export async function insertMail(tx: Sql, mail: NewMail): Promise<void> {
 }
 
 /**
- * Queues a mail with a link, unless its recipient had enough of its kind within the hour. It takes as long, and
- * leaves as much behind, whether there is such an account or not.
+ * Queues a mail with a link, unless its recipient had enough of this kind within the hour. It takes as long, and stores
+ * as much, whether or not such an account exists.
  */
 export async function queueLinkMail(tx: Sql, mail: NewMail): Promise<void> {
   const recipient = countedAs(mail);
-  // Those to one address one after the other: each counts those before it. Of two numbers, so that no
-  // address that somebody makes up is the number of another lock of this service.
+  // Mails to one address are queued one after the other, so that each counts those before it. The lock has two numbers,
+  // so that no address can collide with another lock of this service.
   await tx.query('select pg_advisory_xact_lock($1, hashtext($2))', [mailLock, recipient]);
   const { rows } = await tx.query<{ used: number }>(
     `select count(*) as used from account_mail
@@ -422,7 +426,7 @@ export async function queueLinkMail(tx: Sql, mail: NewMail): Promise<void> {
   if ((rows[0]?.used ?? 0) < linksPerRecipient) await insertMail(tx, mail);
 }
 
-/** Whether the account may have another address asked for confirmation. */
+/** Whether the account may ask another address to confirm. */
 export async function mayAskForEmail(tx: Sql, accountId: number, ts: number): Promise<boolean> {
   const { rows } = await tx.query<{ used: number }>(
     `select count(*) as used from account_mail
@@ -432,7 +436,7 @@ export async function mayAskForEmail(tx: Sql, accountId: number, ts: number): Pr
   return (rows[0]?.used ?? 0) < linksPerAccount;
 }
 
-/** Those that are due, for this process alone until `leaseMs` have passed. */
+/** Takes mails that are due; no other process takes them until `leaseMs` have passed. */
 export async function takeDueMails(
   db: Sql,
   { nowTs, limit, leaseMs }: { nowTs: WallMs; limit: number; leaseMs: number },
@@ -455,7 +459,7 @@ export async function takeDueMails(
   return rows;
 }
 
-/** It is over: sent, given up, or for nobody. `dueTs`: it is tried again then. */
+/** The mail is done: sent, given up, or without a recipient. `dueTs`: it is tried again then. */
 export async function settleMail(
   db: Sql,
   id: number,
@@ -470,7 +474,7 @@ export async function settleMail(
   );
 }
 
-/** Forgets what counts no more. */
+/** Deletes mails that no longer count. */
 export async function forgetOldMails(db: Pick<Database, 'query'>, nowTs: WallMs): Promise<void> {
   await db.query(
     'delete from account_mail where coalesce(done_at, created_at) < ms_to_timestamp($1)',
@@ -478,7 +482,7 @@ export async function forgetOldMails(db: Pick<Database, 'query'>, nowTs: WallMs)
   );
 }
 
-/** Whether SMS are sent for the account, where not for all. */
+/** Whether the account may send SMS, if not all accounts may. */
 export async function maySendSms(sql: Sql, accountId: number): Promise<boolean> {
   const { rows } = await sql.query<{ may: boolean }>(
     'select may_send_sms as may from account where id = $1',

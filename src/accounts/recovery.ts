@@ -18,7 +18,7 @@ import {
 } from './account.ts';
 import { EmailChange, ForgottenPassword, Password, PasswordReset } from './schema.ts';
 
-/** Beyond the specification: the way back into an account, and another address for it. */
+/** Beyond the specification: recovers an account, and changes its address. */
 export function recoveryRoutes(deps: AccountsDeps): Route[] {
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   return [
@@ -108,15 +108,15 @@ const nobodyAt = ({ address, receivedTs: ts }: RequestInfo) =>
 
 const wordsFor = (request: RequestInfo) => recoveryWords[readerLanguage(request)];
 
-/** What was done; from there the console is one step away, where it is served. */
+/** A page that says what was done, with a link to the console if there is one. */
 function donePage(request: RequestInfo, { hasConsole }: AccountsDeps, done: PageText) {
   const link = { to: '/console/', text: wordsFor(request).signIn };
   return htmlPage(request, hasConsole ? { ...done, link } : done);
 }
 
 /**
- * Where links in mails to accounts lead. GET uses nothing up, for mail scanners follow links; POST, by the
- * button, does it once.
+ * The pages that links in mails to accounts lead to. GET uses nothing up, because mail scanners follow links; POST,
+ * from the button, works once.
  */
 export function recoveryPages(deps: AccountsDeps): Route[] {
   return [...resetPages(deps), ...confirmPages(deps)];
@@ -197,11 +197,11 @@ type Words = {
   passwordSet: PageText;
   askAddress: (email: string) => PageText;
   addressSet: (email: string) => PageText;
-  /** Leads on to the console, where there is one. */
+  /** The link to the console, if there is one. */
   signIn: string;
 };
 
-/** What the pages say that links in mails to accounts lead to. */
+/** The texts of these pages. */
 const recoveryWords: Record<Language, Words> = {
   en: {
     invalid: {

@@ -50,12 +50,12 @@ import {
 } from './schema.ts';
 
 /**
- * Each holds a connection to the database, and its sessions may take another one to end: fewer than the pool can be
- * configured to have, so that one of them always gets on.
+ * Each holds a database connection, and ending its sessions may need another one: the limit is below the smallest pool
+ * that can be configured, so that one of them can always finish.
  */
 const turns = { parallel: 3, perAddress: 2, maxWaiting: 100 };
 
-/** Specification 4.1 and 4.2, and the sessions, password change and push tokens beyond it. */
+/** Specification 4.1 and 4.2; beyond it sessions, the change of a password, and push tokens. */
 export function accountsRoutes(options: AccountsOptions): Route[] {
   const deps: AccountsDeps = {
     ...options,
@@ -95,7 +95,7 @@ const AccountTokenResponse = z.object({
   accountAuthToken: z.string().meta({ description: 'Valid for 30 days after its last use.' }),
 });
 
-/** Everything that hands out tokens: specification 4.1, and registration and login of 4.2. */
+/** All routes that issue tokens: specification 4.1, and registration and login of 4.2. */
 function loginRoutes(deps: AccountsDeps): Route[] {
   const { sessions } = deps;
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
@@ -137,7 +137,7 @@ function loginRoutes(deps: AccountsDeps): Route[] {
         'expired. A refresh token can be used once. Within 10 s it returns the same pair ' +
         'again; using it again later ends its session.',
       tag: 'Authentication',
-      // It may have expired, which no other route takes.
+      // The token may have expired; no other route accepts that.
       auth: 'token',
       errors: [],
       body: z.object({ refreshToken: z.string() }),
@@ -207,7 +207,7 @@ const EventsQuery = z.object({
   cursor: cursorQuery(z.object({ ts: cursorTs, id: z.int() })),
 });
 
-/** Specification 4.2, but for what hands out tokens. */
+/** Specification 4.2, without the routes that issue tokens. */
 function accountRoutes(deps: AccountsDeps): Route[] {
   const { db } = deps;
   return [
@@ -297,7 +297,7 @@ function accountRoutes(deps: AccountsDeps): Route[] {
   ];
 }
 
-/** Beyond the specification: where an account is logged in, ending that, and a new password. */
+/** Beyond the specification: lists and ends sessions, and changes the password. */
 function sessionRoutes(deps: AccountsDeps): Route[] {
   const { sessions } = deps;
   return [

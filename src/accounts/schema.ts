@@ -5,7 +5,7 @@ import { isTimeZone } from '../lib/time.ts';
 const minPassword = 8;
 const maxPassword = 128;
 
-/** 8 to 128 characters: code points of its normal form (NFC), in which it is hashed. */
+/** 8 to 128 characters, counted as code points of the normal form (NFC) that is hashed. */
 export const Password = z
   .string()
   .refine((text) => {
@@ -17,7 +17,7 @@ export const Password = z
 export const NewCredentials = z.object({ email: EmailAddress, password: Password });
 export type NewCredentials = z.infer<typeof NewCredentials>;
 
-/** What is no address, or too short a password, opens nothing; it need not be said here. */
+/** An invalid address or a password that is too short simply matches nothing; there is no need to report it. */
 export const AccountLogin = z
   .object({
     email: z.string(),
@@ -28,7 +28,7 @@ export type AccountLogin = z.infer<typeof AccountLogin>;
 
 export const PushTokenText = z.string().min(1).max(512);
 
-/** Specification 4.2, Update Account. What is absent stays as it is. */
+/** Specification 4.2, Update Account. Absent members stay unchanged. */
 export const AccountUpdate = z.object({
   name: z.string().max(200).optional(),
   apn: z

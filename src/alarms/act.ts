@@ -23,7 +23,10 @@ import {
   type AlarmNotifier,
 } from './store.ts';
 
-/** Nobody is told of it again. What is closed, or acknowledged already, stays as it is. Throws `not-found`. */
+/**
+ * Stops all further notifications of this alarm. Changes nothing if it is closed or already acknowledged. Throws
+ * `not-found`.
+ */
 export function acknowledgeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
   return actOnAlarm(deps, act, alarmId, async (held, { own }) => {
     const set = own && acknowledgedAlarm(own, personOf(act.by), held.ts);
@@ -34,7 +37,7 @@ export function acknowledgeAlarm(deps: ActDeps, act: Act, alarmId: number): Prom
   });
 }
 
-/** Closes it, and with it the episode: the next firing opens another one. Throws `not-found`. */
+/** Closes the alarm, and with it the episode: the next firing opens another alarm. Throws `not-found`. */
 export function closeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
   return actOnAlarm(deps, act, alarmId, async (held, { own }) => {
     if (!own) return null;
@@ -56,31 +59,34 @@ export type ActDeps = {
   notifier: AlarmNotifier & { putOffPlanned: PutOffPlanned };
 };
 
-/** Whose alarm or device it is, and who does something with it. `within`: only with devices of these labels; null: any. */
+/**
+ * Whose alarm or device it is, and who acts on it. `within`: only devices that have one of these labels; null: any
+ * device.
+ */
 export type Act = { accountId: number; within: readonly string[] | null; by: DoneBy };
 
-/** The device that it is about. */
+/** The device to act on. */
 type Target = Act & { deviceId: number; uuid: string };
 
-/** A device with its alarms, read and kept from others. */
+/** A device with its alarms, read and locked. */
 type HeldDevice = Target & {
   tx: Sql;
   device: LoadedDevice | undefined;
   ts: number;
 };
 
-/** As which it is written down who did it. */
+/** What is stored as the person: the session's identifier, or the kind of caller. */
 const personOf = ({ actor }: DoneBy): string => actor.sessionId ?? actor.by;
 
 type OfAlarm = {
   of: Alarm['of'];
   pId: string;
-  /** The alarm itself, where it is open, and the one that is open of its event. */
+  /** The alarm itself if it is open, and the open alarm of its event. */
   own: Alarm | null;
   open: Alarm | null;
 };
 
-/** Does something with an alarm of a device. Throws `not-found`. */
+/** Acts on an alarm of a device. Throws `not-found`. */
 async function actOnAlarm(
   deps: ActDeps,
   act: Act,
@@ -100,7 +106,7 @@ async function actOnAlarm(
   );
 }
 
-/** Does something with a device's alarms, and writes it down where it changed anything (`work` says as what). */
+/** Acts on a device's alarms, and audits it if anything changed (`work` returns as what). */
 async function actOnDevice(
   { db, bus }: ActDeps,
   target: Target,
@@ -127,12 +133,12 @@ type Muted = {
   devices: readonly { deviceId: number; uuid: string }[];
 };
 
-/** Nobody is told of any event of the device until then. */
+/** Suppresses notifications of all events of the device until then. */
 export function muteDevice(deps: ActDeps, target: Target, until: Until): Promise<void> {
   return change(deps, target, until);
 }
 
-/** People are told of the device's events again: of what is open and was not told at once. */
+/** Notifications of the device's events resume, including open alarms that were not announced. */
 export function unmuteDevice(deps: ActDeps, target: Target): Promise<void> {
   return change(deps, target, null);
 }
@@ -145,8 +151,8 @@ async function change({ db, bus, notifier }: ActDeps, target: Target, until: Unt
 }
 
 /**
- * The same of many within the caller's transaction: until then, or (null) not any more. A statement is for all of
- * them, however many there are. Streams are not told.
+ * Mutes many devices in the caller's transaction; null ends their mutes. It takes the same number of statements however
+ * many devices there are. It publishes nothing to streams.
  */
 export async function muteWithin(
   tx: Sql,
@@ -173,7 +179,10 @@ export async function muteWithin(
   await insertEntries(tx, accountId, entries);
 }
 
-/** The timer of what a mute put off looks when the new one ends, where that is sooner, instead of at the mute's end. */
+/**
+ * If the new mute ends sooner than the old one, or ends now, the timer of alarms that the old one postponed moves to
+ * that time.
+ */
 function wakenBy(
   device: LoadedDevice | undefined,
   until: Until | null,
@@ -188,7 +197,7 @@ function wakenBy(
   });
 }
 
-/** Of an event of a device; another one takes its place. */
+/** Snoozes an event of a device; replaces an earlier snooze. */
 async function saveSnooze(
   tx: Sql,
   deviceId: number,
@@ -213,7 +222,7 @@ async function removeSnooze(tx: Sql, deviceId: number, of: EventName): Promise<v
   );
 }
 
-/** Of all events of devices; another one takes its place. */
+/** Mutes all events of devices; replaces earlier mutes. */
 async function saveMutes(
   tx: Sql,
   deviceIds: readonly number[],
@@ -234,7 +243,7 @@ async function removeMutes(tx: Sql, deviceIds: readonly number[]): Promise<void>
   await tx.query('delete from device_mute where device_id = any($1::bigint[])', [deviceIds]);
 }
 
-/** Whether the account's current profile of the device is still the one that an alarm is of. */
+/** Whether the account's current profile of the device is still the one that the alarm belongs to. */
 async function hasProfile(tx: Sql, deviceId: number, pId: string): Promise<boolean> {
   const { rowCount } = await tx.query(
     `select from device_profile
@@ -244,7 +253,7 @@ async function hasProfile(tx: Sql, deviceId: number, pId: string): Promise<boole
   return rowCount === 1;
 }
 
-/** Nobody is told of its event until then: of this alarm, and of later ones. Throws `not-found`. */
+/** Suppresses notifications of the alarm's event until then: of this alarm and of later ones. Throws `not-found`. */
 export function snoozeAlarm(
   deps: ActDeps,
   act: Act,
@@ -253,7 +262,7 @@ export function snoozeAlarm(
 ): Promise<void> {
   return actOnAlarm(deps, act, alarmId, async (held, { of, pId, open }) => {
     const { tx, ts, deviceId } = held;
-    // Of another profile's event there are no later alarms.
+    // An event of another profile opens no more alarms.
     if (!open && !(await hasProfile(tx, deviceId, pId))) return null;
     await saveSnooze(tx, deviceId, { ...quiet, of, pId, by: personOf(act.by), ts });
     const set = open && snoozed(open, quiet);
@@ -265,7 +274,10 @@ export function snoozeAlarm(
   });
 }
 
-/** Its event may be told of again: what is open and was not told is told at once. Throws `not-found`. */
+/**
+ * Notifications of the alarm's event resume; if it is open and was not announced, it is announced at once. Throws
+ * `not-found`.
+ */
 export function unsnoozeAlarm(deps: ActDeps, act: Act, alarmId: number): Promise<void> {
   return actOnAlarm(deps, act, alarmId, async (held, { of, open }) => {
     const { tx, ts, deviceId, device } = held;

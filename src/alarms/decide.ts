@@ -28,9 +28,9 @@ import {
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 /**
- * Decides on the alarms of devices within the transaction that stores what happened to them: opens and closes
- * them, has people told, and sets `notified` and `notNotified` on the events of firings. Gives those it opened
- * within the quota: who commits the transaction counts them.
+ * Decides on the alarms of devices, in the transaction that stores what happened to them: opens and closes alarms,
+ * queues notifications, and sets `notified` and `notNotified` on the events of firings. Returns what it opened within
+ * the quota; the caller counts that after the commit.
  */
 export function createDecideAlarms(deps: DecideDeps) {
   return async (tx: Sql, signals: readonly AlarmSignal[]): Promise<Opened> => {
@@ -49,7 +49,7 @@ export function createDecideAlarms(deps: DecideDeps) {
   };
 }
 
-/** Has the rules of each device read its signals, in the order in which they happened. */
+/** Applies the rules to each device's signals, in the order in which they happened. */
 function readSignals(
   signals: readonly AlarmSignal[],
   loaded: ReadonlyMap<number, LoadedDevice>,
@@ -60,11 +60,11 @@ function readSignals(
   for (const signal of signals) {
     const { deviceId } = signal.device;
     const before = loaded.get(deviceId);
-    // It was removed meanwhile.
+    // The device was removed meanwhile.
     if (!before) continue;
     if (signal.kind === 'fired' && signal.reportKey !== undefined) {
       const name = reportName({ deviceId, ts: signal.event.ts, key: signal.reportKey });
-      // A redelivery is no firing.
+      // A redelivery is not a firing.
       if (stored.has(name)) continue;
       stored.add(name);
     }
@@ -83,7 +83,7 @@ function reportsOf(signals: readonly AlarmSignal[]) {
   );
 }
 
-/** What notifications are asked, of announcements that are made. */
+/** The asks for notifications. Each announcement of an alarm has a number. */
 function toAsks(asks: readonly PlannedAsk[]): Ask[] {
   return asks.map(({ draft, type, device, event, actions, name }) => ({
     type,
@@ -97,13 +97,13 @@ function toAsks(asks: readonly PlannedAsk[]): Ask[] {
   }));
 }
 
-/** What is known beside the alarm's row when its timer looks at it; ms. */
+/** What the timer knows besides the alarm's row; ms. */
 type LookAt = {
   nowTs: WallMs;
   ringMaxAgeMs: number;
-  /** Nobody is told of its event until then; null: people are. */
+  /** Notifications of its event are suppressed until then; null if they are not. */
   quietUntilTs: number | null;
-  /** The newest `ts` of its senses; null: nothing is stored of them. */
+  /** The newest `ts` of its senses; null if nothing is stored of them. */
   newestTs: number | null;
 };
 
@@ -113,11 +113,11 @@ type Look =
   | { do: 'repeat' }
   | { do: 'wait'; nextTs: number | null; lookedTs?: number; isQuiet?: true };
 
-/** What is due of an open alarm whose time has come. */
+/** What is due for an open alarm whose time has come. */
 function lookAt(alarm: Alarm, at: LookAt): Look {
   const { tells, acknowledgedTs, announcedTs, repeatMs, endsTs } = alarm;
   if (tells === 'silent-alarm' || acknowledgedTs !== null) return { do: 'wait', nextTs: null };
-  // What it stands for is over. It closes then, or goes on with a firing.
+  // The alarm's condition has ended. The alarm closes then, unless another firing comes first.
   if (endsTs !== null) return { do: 'wait', nextTs: endsTs };
   if (announcedTs !== null && repeatMs === null) return { do: 'wait', nextTs: null };
   if (at.quietUntilTs !== null) return { do: 'wait', nextTs: at.quietUntilTs, isQuiet: true };
@@ -126,8 +126,8 @@ function lookAt(alarm: Alarm, at: LookAt): Look {
 }
 
 /**
- * While the senses' newest times go forward faster than time does, a backlog is coming in: what it says last is
- * not known yet.
+ * While the senses' newest timestamps advance faster than time does, a backlog is coming in, and its end is not known
+ * yet.
  */
 function backlogOf({ waitsForFresh, lookedTs, nextTs }: Alarm, at: LookAt): Look | null {
   const { nowTs, ringMaxAgeMs, newestTs } = at;
@@ -137,12 +137,12 @@ function backlogOf({ waitsForFresh, lookedTs, nextTs }: Alarm, at: LookAt): Look
   return { do: 'wait', nextTs: nowTs + ringMaxAgeMs, lookedTs: newestTs };
 }
 
-/** Neither its device nor its account was removed. */
+/** Neither the device nor the account was removed. */
 const isThere = `
   exists (select from device d join account a on a.id = d.account_id
            where d.id = alarm.device_id and a.removed_at is null)`;
 
-/** Devices that have an alarm whose time has come: to tell it, to look at it again, or to close it. */
+/** Devices with an alarm whose time has come: to announce it, to look at it again, or to close it. */
 export async function listDueDevices(
   sql: Sql,
   { nowTs, limit }: { nowTs: WallMs; limit: number },
@@ -169,8 +169,8 @@ export async function listDueDevices(
 }
 
 /**
- * Of these the devices that no other transaction holds, kept until this one ends: another process has the
- * others, or their measurements are being stored, which may change what is due.
+ * Locks those devices that no other transaction has locked, until this one ends. For the others, another process is at
+ * work, or measurements are being stored, which may change what is due.
  */
 async function claimDevices(tx: Sql, deviceIds: readonly number[]): Promise<number[]> {
   const { rows } = await tx.query<{ id: number }>({
@@ -183,12 +183,12 @@ async function claimDevices(tx: Sql, deviceIds: readonly number[]): Promise<numb
   return rows.map(({ id }) => id);
 }
 
-/** When the timer looks next: nothing that anybody is told of. */
+/** When the timer looks next; clients see no change. */
 type NextLook = {
   alarmId: number;
   nextTs: number | null;
   lookedTs: number | null;
-  /** Why nobody was told. */
+  /** Why nobody was notified. */
   notNotified: string | null;
 };
 
@@ -213,8 +213,8 @@ async function saveLooks(tx: Sql, looks: readonly NextLook[]): Promise<void> {
 }
 
 /**
- * An account has other recipients: what nobody could be told of is tried at once. What began in a backlog goes
- * on waiting for a fresh measurement.
+ * The account's recipients have changed, so retry the alarms that could reach nobody. Alarms that began in a backlog
+ * still wait for a fresh measurement.
  */
 export async function wakeAlarms(tx: Sql, accountId: number, nowTs: WallMs): Promise<void> {
   await tx.query(
@@ -233,9 +233,9 @@ export async function wakeAlarms(tx: Sql, accountId: number, nowTs: WallMs): Pro
 type RunAlarmsDeps = AlarmNotifier & {
   db: Database;
   rules: RuleOptions;
-  /** The newest time of each of these senses that has measured something; ms. */
+  /** The newest timestamp of each of these senses that has measured something; ms. */
   findNewestTs: (tx: Sql, senses: { deviceId: number; sId: string }[]) => Promise<NewestTs>;
-  /** Alarms of these devices were changed, and that is committed. */
+  /** Alarms of these devices have changed; the change is committed. */
   onChanged: (changed: ChangedDevices) => void;
 };
 
@@ -247,12 +247,12 @@ type NewestTs = ReadonlyMap<string, number>;
 export const senseKey = ({ deviceId, sId }: { deviceId: number; sId: string }): string =>
   `${deviceId} ${sId}`;
 
-// As many as one transaction may keep from storing measurements for a moment.
+// One transaction locks at most this many devices: their measurements wait for it.
 const devicesAtOnce = 50;
 
 /**
- * Does what is due of alarms: closes them, tells of them, repeats. Gives how many devices it looked at; where
- * it is as many as fit into one transaction there may be more.
+ * Does what is due for alarms: closes, announces and repeats them. `isMore`: there may be more, because as many devices
+ * were due as fit into one transaction.
  */
 export async function runDue(deps: RunAlarmsDeps, nowTs: WallMs): Promise<{ isMore: boolean }> {
   const due = await listDueDevices(deps.db, { nowTs, limit: devicesAtOnce });
@@ -264,7 +264,7 @@ export async function runDue(deps: RunAlarmsDeps, nowTs: WallMs): Promise<{ isMo
     return { claimed: deviceIds.length, changed: found };
   });
   if (changed.deviceIds.length > 0) deps.onChanged(changed);
-  // Those that others hold are looked at again with the next turn.
+  // Devices that others have locked are looked at again with the next poll.
   return { isMore: claimed > 0 && due.length >= devicesAtOnce };
 }
 
@@ -355,21 +355,20 @@ function newestOf(sIds: readonly string[], deviceId: number, newest: NewestTs): 
 
 export type TimerOptions = RunAlarmsDeps & {
   clock: Clock;
-  /** How often due alarms are looked for. */
+  /** How often to look for due alarms. */
   pollIntervalMs: number;
   onError: (error: unknown) => void;
 };
 
 type AlarmTimer = {
-  /** When it last did all that was due, ms; null: not yet. */
+  /** When it last did all that was due, ms; null if it has not yet. */
   lastTs: () => number | null;
-  /** Ends after what it is at. */
+  /** Waits for the work under way. */
   close: () => Promise<void>;
 };
 
 /**
- * Looks for alarms whose time has come, until it is closed. Several processes may: each takes the devices that
- * no other one has.
+ * Looks for due alarms until it is closed. Several processes may run it: each takes devices that no other has locked.
  */
 export function startAlarmTimer(options: TimerOptions): AlarmTimer {
   const { clock, pollIntervalMs, onError } = options;

@@ -35,7 +35,7 @@ import type { WallMs } from '../lib/clock-readings.ts';
 
 export type AlarmRouteDeps = QuietRouteDeps & ListAlarmsDeps;
 
-/** What is open, and what people do about it; an addition to the specification. */
+/** The routes for alarms: read them and act on them. An addition to the specification. */
 export function alarmRoutes(deps: AlarmRouteDeps): Route[] {
   return [
     list(deps),
@@ -126,11 +126,11 @@ function onAlarm(
 }
 
 type QuietRouteDeps = ActDeps & {
-  /** Throws `not-found` unless the device is the account's. */
+  /** Throws `not-found` unless the account has the device. */
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
 };
 
-/** For how long nobody is told of an alarm, or of a device. */
+/** The routes that suppress notifications for a while, of an alarm or of a device. */
 function quietRoutes(deps: QuietRouteDeps): Route[] {
   return [snooze(deps), unsnooze(deps), mute(deps), unmute(deps)];
 }
@@ -221,14 +221,14 @@ async function targetOf(
   return { ...actOf(account, request), deviceId, uuid };
 }
 
-/** Throws `invalid-input` for a time that has passed, or is too far away. */
+/** Throws `invalid-input` if the time has passed, or is too far ahead. */
 function quietOf({ untilTs, reason }: QuietBody, { receivedTs }: RequestInfo) {
   if (isAhead(untilTs, receivedTs)) return { untilTs, reason: reason ?? null };
   const problems = [{ path: '/untilTs', message: 'is not within the next five years' }];
   throw new DomainError('invalid-input', 'The request is not valid.', { problems });
 }
 
-/** What the routes have in common by which an account does something about its alarms. */
+/** What all routes that act on alarms have in common. */
 const actRoute = {
   scope: 'alarms:write',
   tag: 'Alarms',
@@ -237,14 +237,14 @@ const actRoute = {
   response: TimestampResponse,
 } as const;
 
-/** Who does it, and within which devices. */
+/** Who acts, and on which devices. */
 const actOf = (account: Account, request: RequestInfo): Act => ({
   accountId: account.accountId,
   within: labelsOf(account),
   by: doneBy(account, request),
 });
 
-/** Where a page ends: the next begins with older alarms than this one. */
+/** Where a page ends: the next one begins with alarms older than this. */
 const AlarmCursor = z.object({ id: z.int().min(0) });
 
 const AlarmQuery = z.object({
@@ -285,7 +285,7 @@ export type ListedAlarm = z.infer<typeof ListedAlarm>;
 const AlarmList = z.object({ alarms: z.array(ListedAlarm), timestamp });
 const AlarmAnswer = z.object({ alarm: ListedAlarm, timestamp });
 
-/** The alarm in a path; what is no number of one is answered 404. */
+/** The alarm in a path; anything that is not an alarm number gets 404. */
 const AlarmParams = z.object({
   alarmId: z
     .string()
@@ -299,10 +299,10 @@ const AlarmParams = z.object({
     }),
 });
 
-/** Five years: who wants quiet for longer changes the purpose. */
+/** Five years: for longer than that, change the purpose. */
 const longestMs = 5 * 366 * 86_400_000;
 
-/** Until when nobody is told, and why. */
+/** Until when notifications are suppressed, and why. */
 const QuietBody = z
   .object({
     untilTs: z.int().meta({
@@ -314,16 +314,19 @@ const QuietBody = z
   .meta({ id: 'QuietUntil' });
 export type QuietBody = z.infer<typeof QuietBody>;
 
-/** Whether the time is one that a quiet can end at. */
+/** Whether the time may be the end of a snooze or a mute. */
 export const isAhead = (untilTs: number, nowTs: WallMs): boolean =>
   untilTs > nowTs && untilTs <= nowTs + longestMs;
 
-/** For the reference: until 2030. */
+/** For the API reference: until 2030. */
 const exampleQuiet: QuietBody = { untilTs: 1893456000000, reason: 'being repaired' };
 
 type Value = number | Position;
 
-/** The newest values of senses, the first of one millisecond first; `last`: the last of them, where it is not there. */
+/**
+ * The newest values of senses. If several share a timestamp, the first comes first; `last` is the last of them, if
+ * `vals` does not contain it.
+ */
 type Newest = Readonly<Record<string, { ts: number; vals: Value[]; last?: Value }>>;
 
 type ListAlarmsDeps = {
@@ -332,23 +335,23 @@ type ListAlarmsDeps = {
     sql: Sql,
     wanted: { deviceId: number; sId: string }[],
   ) => Promise<ReadonlyMap<number, Newest>>;
-  /** What became of messages about alarms. */
+  /** The messages about alarms, with their outcomes. */
   listDeliveries: (
     sql: Sql,
     alarmIds: readonly number[],
   ) => Promise<ReadonlyMap<number, AlarmDelivery[]>>;
 };
 
-/** Whose alarms. `within`: only of devices that have one of these labels; null: of any. */
+/** Whose alarms. `within`: only devices that have one of these labels; null: any device. */
 type Owner = { accountId: number; within: readonly string[] | null };
 
 type Page = {
   alarms: ListedAlarm[];
-  /** Behind which the next page begins. */
+  /** The last alarm of this page; null if there is no next page. */
   next: number | null;
 };
 
-/** Of a page of an account's alarms also where the next one begins. */
+/** One page of an account's alarms, and where the next one begins. */
 async function listPage(
   deps: ListAlarmsDeps,
   owner: Owner,
@@ -367,7 +370,7 @@ async function listPage(
   };
 }
 
-/** Throws `not-found`, also for an alarm of somebody else. */
+/** Throws `not-found`, also for an alarm of another account. */
 async function getAlarm(
   deps: ListAlarmsDeps,
   owner: Owner,
@@ -380,7 +383,7 @@ async function getAlarm(
   return alarm;
 }
 
-/** With the newest values of their senses, and what became of messages. */
+/** Adds the newest values of their senses, and the messages about them. */
 async function viewsOf(
   { db, findNewest, listDeliveries }: ListAlarmsDeps,
   page: FoundAlarm[],
@@ -397,7 +400,7 @@ async function viewsOf(
   }));
 }
 
-/** Each once, however many alarms read it. */
+/** Each sense once, however many alarms read it. */
 function sensesOf(page: FoundAlarm[]): { deviceId: number; sId: string }[] {
   const senses = new Map<string, { deviceId: number; sId: string }>();
   for (const { alarm } of page)
@@ -417,14 +420,14 @@ function aroundOf(
     const val = lastOf(value);
     if (!value || val === undefined) return [];
     if (typeof val === 'number') return [{ sId, val, ts: value.ts }];
-    // Where it lies, not whether that agrees: of an event the same is told by what it compared.
+    // The position only, not whether it meets the condition: for that, show the value that the event compared.
     const told = alarm.event.cause.senses.find((sense) => sense.sId === sId);
     return [{ sId, val: told?.val ?? 0, ts: value.ts, lat: val.lat, long: val.long }];
   });
   return { deviceName, snoozed: quietNow(snooze, nowTs), muted: quietNow(mute, nowTs), values };
 }
 
-/** What an event's alarm is at, and what keeps it quiet. Ms. */
+/** The state of an event's alarm, and until when it is snoozed. Ms. */
 type Standing = {
   state?: 'open' | 'acknowledged';
   told?: AlarmTold;
@@ -441,7 +444,7 @@ type Row = {
   until_at: number | null;
 };
 
-/** Events of a device that have an open alarm, or a snooze of that profile, by "puId/stId/evId". */
+/** Events of a device that have an open alarm, or a snooze under that profile, by "puId/stId/evId". */
 export async function listStandings(
   db: Sql,
   { deviceId, pId }: { deviceId: number; pId: string },
@@ -469,7 +472,7 @@ function toStanding(row: Row): Standing {
   };
 }
 
-/** Until when a device is muted, ms; undefined where it is not. */
+/** Until when a device is muted, ms; undefined if it is not. */
 export async function findMute(db: Sql, deviceId: number): Promise<number | undefined> {
   const { rows } = await db.query<{ until_at: number }>(
     'select until_at from device_mute where device_id = $1',

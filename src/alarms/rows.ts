@@ -9,7 +9,7 @@ import type { Sql } from '../db/sql.ts';
 import { DomainError } from '../errors.ts';
 import { type Alarm, nameKey, type Quiet } from './rules.ts';
 
-/** A row as it is read: numbers of places and events stand beside each other. */
+/** A row as it is read, with flat columns for places and events. */
 export type AlarmRow = Omit<Alarm, 'device' | 'of' | 'movedTo'> & {
   deviceId: number;
   uuid: string;
@@ -21,7 +21,7 @@ export type AlarmRow = Omit<Alarm, 'device' | 'of' | 'movedTo'> & {
   movedStId: number | null;
 };
 
-/** SQL for all of an `AlarmRow`, of a table that is called `a`. */
+/** The select list of an `AlarmRow`, for a table aliased `a`. */
 export const alarmColumns = `
   a.id as "alarmId", a.device_id as "deviceId", a.device_uuid as uuid, a.account_id as "accountId",
   a.p_id as "pId", a.pu_id as "puId", a.st_id as "stId", a.ev_id as "evId",
@@ -45,7 +45,7 @@ export function toAlarm(row: AlarmRow): Alarm {
   };
 }
 
-/** The columns that a change may touch, each with its type in JSON and SQL for its value. */
+/** The columns that a change may touch, each with its type in JSON and the SQL for its value. */
 const changing = [
   ['last_firing_at', 'bigint', 'ms_to_timestamp(r.last_firing_at)'],
   ['firings', 'integer', 'r.firings'],
@@ -68,7 +68,7 @@ const changing = [
   ['closed_by', 'text', 'r.closed_by'],
 ] as const;
 
-/** Those that stay as they were when the alarm opened. */
+/** The columns that never change after the alarm opens. */
 const fixed = [
   ['id', 'bigint', 'r.id'],
   ['account_id', 'bigint', 'r.account_id'],
@@ -93,7 +93,7 @@ const fixed = [
 const all = [...fixed, ...changing];
 type Column = (typeof all)[number][0];
 
-/** What `given` has, as a table `r` of these rows; `$1` to `$3` are what `valuesOf` gives. */
+/** These rows as a table `r`; `valuesOf` makes `$1` to `$3`. */
 const givenRows = `rows from (
   json_to_recordset($1::json) as (${all.map(([name, type]) => `${name} ${type}`).join(', ')}),
   unnest($2::text[]), unnest($3::text[])) as r (${all.map(([name]) => name).join(', ')}, event, actions)`;
@@ -110,7 +110,7 @@ export const updateRows = `
     from ${givenRows}
    where a.id = r.id`;
 
-/** The values of both statements, in the order of their keys: whoever locks several does so in one order. */
+/** The parameters of both statements, in one fixed order, because rows must be locked in one order. */
 export function valuesOf(alarms: readonly Alarm[]): unknown[] {
   const sorted = alarms.toSorted(
     (one, other) =>
@@ -167,17 +167,17 @@ function toColumns(alarm: Alarm): Record<Column, unknown> {
   };
 }
 
-/** Which of an account's alarms. `label`: of devices that have it. */
+/** Selects alarms of an account. `label`: of devices that have it. */
 export type AlarmFilter = {
   accountId: number;
   state?: AlarmState | undefined;
   deviceUuid?: string | undefined;
   label?: string | undefined;
-  /** Only of devices that have one of these; null: of any. */
+  /** Only of devices that have one of these labels; null: of any device. */
   within: readonly string[] | null;
-  /** Only this one. */
+  /** Only this alarm. */
   alarmId?: number | undefined;
-  /** Only older ones than this. */
+  /** Only alarms older than this one. */
   beforeId?: number | undefined;
   limit: number;
 };
@@ -191,7 +191,7 @@ export type FoundAlarm = {
 
 type Row = AlarmRow & Pick<FoundAlarm, 'deviceName' | 'snooze' | 'mute'>;
 
-/** By what each state is found in an index. */
+/** The condition by which an index finds each state. */
 const inState: Record<AlarmState, string> = {
   open: 'a.closed_at is null and a.acknowledged_at is null',
   acknowledged: 'a.closed_at is null and a.acknowledged_at is not null',
@@ -204,14 +204,14 @@ const quiet = (of: string, by: string) => `
             'reason', ${of}.reason, 'by', ${of}.${by})
     where ${of}.until_at is not null)`;
 
-/** Has the label, and one of those that a key is confined to. */
+/** The device has the label, and one of those that a key is restricted to. */
 const isLabelled = `
   ($3::text is null or d.labels @> array[$3::text]) and ($5::text[] is null or d.labels && $5)`;
 
 /**
- * The newest alarms of devices that are there, or have certain labels, in two steps that read at most an entry of each device and `limit`
- * of each of `limit` devices: a device whose newest alarm is older than those of `limit` others has none of them.
- * Walking all alarms of the account until enough of them fit has no such bound.
+ * The newest alarms of devices that still exist, or that have certain labels, in two steps. They read at most one entry
+ * of each device, then `limit` entries of `limit` devices: a device whose newest alarm is older than those of `limit`
+ * other devices cannot contribute. Walking all alarms of the account until enough of them fit has no such bound.
  */
 const newestOfLabelled = (fits: string, inOrder: string) => `
   newest as (
@@ -231,11 +231,11 @@ const newestOfLabelled = (fits: string, inOrder: string) => `
      order by a.id desc limit $4
   )`;
 
-/** One device of the account, within reach: of another one not even the index is read. */
+/** One device of the account, within the allowed labels: for any other device not even the index is read. */
 const ownDevice = `(
   select d.id from device d where d.uuid = $6 and d.account_id = $1 and ${isLabelled})`;
 
-/** Whether the account has removed devices of which something is still to be deleted. */
+/** Whether the account has removed devices whose data is still being deleted. */
 async function hasRemoved(sql: Sql, accountId: number): Promise<boolean> {
   const { rowCount } = await sql.query('select from removed_device where account_id = $1 limit 1', [
     accountId,
@@ -243,21 +243,23 @@ async function hasRemoved(sql: Sql, accountId: number): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** An alarm has no such number: all are before it. */
+/** Greater than any alarm's number. */
 const afterAll = '9223372036854775807';
 
-/** Newest first, `limit` at most. */
+/** Newest first, at most `limit`. */
 export async function listAlarms(
   sql: Sql,
   { accountId, alarmId, state, deviceUuid, label, within, beforeId, limit }: AlarmFilter,
 ): Promise<FoundAlarm[]> {
   const fits = state ? `and ${inState[state]}` : '';
-  // Of open ones a device has few, and an index of its own: without an order, so that nothing else is walked for that.
+  // A device has few open alarms, and they have an index of their own. `a.id + 0` keeps the planner from walking
+  // another index for the order.
   const hasMany = state === undefined || state === 'closed';
   const isOfLabel = label !== undefined || within !== null;
   const [one, oneIs] =
     alarmId === undefined ? [deviceUuid, `a.device_id = ${ownDevice}`] : [alarmId, 'a.id = $6'];
-  // Those of removed devices are no answer, and there are many until they are deleted: they are not walked either.
+  // Alarms of removed devices are not part of the answer, and there are many until they are deleted: do not walk them
+  // either.
   const isPaged =
     one === undefined && (isOfLabel || (hasMany && (await hasRemoved(sql, accountId))));
   const { rows } = await sql.query<Row>(
@@ -292,7 +294,7 @@ export async function listAlarms(
 
 export const noSuchAlarm = () => new DomainError('not-found', 'There is no such alarm.');
 
-/** Throws `not-found`, also for an alarm of somebody else. */
+/** Throws `not-found`, also for an alarm of another account. */
 export async function getAlarmDevice(
   sql: Sql,
   { accountId, within }: { accountId: number; within: readonly string[] | null },
@@ -313,12 +315,12 @@ export async function getAlarmDevice(
   return { ...rest, of: { puId, stId, evId } };
 }
 
-/** Names that are longer together take more room than all else of an alarm. */
+/** Names longer than this together take more space than the rest of an alarm. */
 const nameBytes = 300;
 
 /**
- * As how many events an alarm counts that opens, or goes on: 1 unless its names are long. They are written with each of
- * its changes.
+ * How many events an alarm counts as when it opens or goes on: 1 unless its names are long. Every change writes them
+ * again.
  */
 export function countsAs(
   { purposeName, stateName, eventName }: Pick<Alarm, 'purposeName' | 'stateName' | 'eventName'>,
@@ -331,8 +333,8 @@ export function countsAs(
 type Position = { snapshot: string; ts: number };
 
 /**
- * Alarms that changed between the two positions of a stream, each once and as it is now: how it became so is
- * kept as long as the feed. Those of removed devices are gone.
+ * Alarms that changed between two positions of a stream, each once and in its current state. Each change itself is kept
+ * only as long as the feed. Alarms of removed devices are gone.
  */
 export async function* walkChangedAlarms(
   sql: Sql,
@@ -373,12 +375,12 @@ function toRow({ deviceName, ...row }: AlarmRow & { deviceName: string }, ts: nu
   return { type: 'alarm' as const, ts, seq: 0, body, deviceId, uuid };
 }
 
-/** What is said of an alarm that its row does not have. */
+/** What clients see of an alarm that is not in its row. */
 export type AlarmContext = {
   deviceName: string;
   snoozed: Quiet | null;
   muted: Quiet | null;
-  /** Instead of those of its newest firing. */
+  /** Replaces the values of its newest firing. */
   values?: AlarmView['values'];
 };
 
@@ -421,7 +423,7 @@ function stateOf({ closedTs, acknowledgedTs }: Alarm): AlarmState {
   return acknowledgedTs === null ? 'open' : 'acknowledged';
 }
 
-/** The one of several changes that a stream names: the enumeration has them in this order. */
+/** The one of several changes that a stream names; the enumeration is in order of precedence. */
 export function foremost(changes: readonly AlarmChangeKind[]): AlarmChangeKind {
   return AlarmChangeKind.options.find((kind) => changes.includes(kind)) ?? 'fired';
 }

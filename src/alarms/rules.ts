@@ -11,7 +11,7 @@ import type { DeviceIdentity } from '../contract/uplink.ts';
 import { isSamePlace, type Place } from '../contract/values.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Takes in one signal of a device, in the order in which they happened. */
+/** Applies one signal to a device. Call it in the order in which the signals happened. */
 export function decide(device: DeviceDraft, signal: AlarmSignal): void {
   const { arrivedTs } = signal;
   closeDue(device, arrivedTs);
@@ -49,7 +49,7 @@ export function decide(device: DeviceDraft, signal: AlarmSignal): void {
   }
 }
 
-/** What began too old to be told is told with the next fresh measurement that leaves it open. */
+/** An alarm that began too long ago to be announced is announced by the next fresh measurement that leaves it open. */
 function hear(device: DeviceDraft, { sIds }: AlarmSignal & { kind: 'heard' }): void {
   for (const draft of device.open.values()) {
     const { alarm } = draft;
@@ -68,13 +68,13 @@ function close(device: DeviceDraft, draft: AlarmDraft, closedBy: Closing, closed
   device.closed.push(draft);
 }
 
-/** What changes of an alarm that closes. */
+/** The changes to an alarm that closes. */
 export function closedAs(closedBy: Closing, closedTs: number): Partial<Alarm> {
   const nothingLeft = { endsTs: null, endsAs: null, expiresTs: null, nextTs: null };
   return { ...nothingLeft, closedBy, closedTs, waitsForFresh: false };
 }
 
-/** What an alarm stands for is over: it closes, or `actions.keepMs` keeps it open for a while. */
+/** The alarm's condition has ended: it closes, or `actions.keepMs` keeps it open for a while. */
 function end(device: DeviceDraft, draft: AlarmDraft, as: Closing, nowTs: WallMs): void {
   const { alarm } = draft;
   if (alarm.endsTs !== null) return;
@@ -88,14 +88,14 @@ function end(device: DeviceDraft, draft: AlarmDraft, as: Closing, nowTs: WallMs)
   note(draft, 'ending');
 }
 
-/** When an alarm closes by itself, and as what; null: it does not. */
+/** When an alarm closes by itself, and as what; null if it does not. */
 function dueClosing({ endsTs, endsAs, expiresTs }: Alarm): { ts: number; as: Closing } | null {
   const ends = endsTs !== null && endsAs !== null ? { ts: endsTs, as: endsAs } : null;
   if (expiresTs === null || (ends && ends.ts <= expiresTs)) return ends;
   return { ts: expiresTs, as: 'expired' };
 }
 
-/** Closes what was due before this time. */
+/** Closes alarms that were due to close by this time. */
 export function closeDue(device: DeviceDraft, nowTs: WallMs): void {
   for (const draft of device.open.values()) {
     const due = dueClosing(draft.alarm);
@@ -104,9 +104,9 @@ export function closeDue(device: DeviceDraft, nowTs: WallMs): void {
 }
 
 /**
- * Whether a move ends what an alarm stands for. One of a reported event ends only by a report, of a state
- * that the event does not lead to; one that moved the device with the state it led to; any other with the state
- * of its event, or the purpose where that state is global.
+ * Whether a change of state ends an alarm. The alarm of a reported event ends only by a report of a state that the
+ * event does not lead to. An alarm whose event changed the state lasts as long as the state that it led to. Any other
+ * lasts as long as the state of its event, or the purpose if that state is global.
  */
 function endsByMove(alarm: Alarm, to: Place, isReport: boolean): boolean {
   const { of, movedTo, isReported, isGlobal } = alarm;
@@ -116,22 +116,22 @@ function endsByMove(alarm: Alarm, to: Place, isReport: boolean): boolean {
 }
 
 export type RuleOptions = {
-  /** Beyond that age a measurement is too old to tell people of; also how often the timer looks. */
+  /** A measurement older than this is too old to notify people of; also how often the timer looks. */
   ringMaxAgeMs: number;
   /** How long an alarm of a reported event stays open after the newest report. */
   reportedForMs: number;
 };
 
-/** An alarm while it is decided on. */
+/** An alarm while the rules decide on it. */
 export type AlarmDraft = {
   alarm: Alarm;
   isNew: boolean;
   changes: AlarmChangeKind[];
-  /** The ask of this transaction that tells of it, by its place; its answer is not known yet. */
+  /** Index of the ask in this transaction that announces it; the result is not known yet. */
   ask: number | null;
 };
 
-/** What people are to be told; `draft` is null of a notice. */
+/** A notification to request; `draft` is null for a notice. */
 export type PlannedAsk = {
   draft: AlarmDraft | null;
   type: Announced['type'];
@@ -141,13 +141,13 @@ export type PlannedAsk = {
   name: string;
 };
 
-/** What an event says of who was told: known already, or once an ask is answered. */
+/** What an event records about its notification: known already, or once the ask has a result. */
 type NotifyVerdict = {
   event: SenseEvent;
-  /** Null: what became of `ask` says so. */
+  /** Null if the result of `ask` decides. */
   because: NotNotified | null;
   ask: number | null;
-  /** The ask is this firing's own: others that share it are `same-episode`. */
+  /** The ask belongs to this firing; other firings that share it become `same-episode`. */
   isAsking: boolean;
 };
 
@@ -156,7 +156,7 @@ export type DeviceBefore = {
   open: Alarm[];
   snoozes: Snooze[];
   mute: Quiet | null;
-  /** Where episodes may have been told of before there were alarms: the events that had an alarm since. */
+  /** Set if episodes may have been announced before alarms existed: the events that have had an alarm since. */
   carried: { known: ReadonlySet<string> } | null;
 };
 
@@ -167,10 +167,10 @@ export type DeviceDraft = {
   closed: AlarmDraft[];
   asks: PlannedAsk[];
   verdicts: NotifyVerdict[];
-  /** The snoozes of the profile that ended are gone. */
+  /** The profile has ended, and with it its snoozes. */
   isProfileOver: boolean;
   options: RuleOptions;
-  /** When people are told, ms: what arrived, or was due, may be hours older. */
+  /** The time of the decision, ms; what arrived, or was due, may be hours older. */
   nowTs: WallMs;
 };
 
@@ -196,12 +196,12 @@ export function beginDraft(
   };
 }
 
-/** Notes a change, once in a transaction. */
+/** Records a change, at most once in a transaction. */
 function note({ changes }: AlarmDraft, kind: AlarmChangeKind): void {
   if (!changes.includes(kind)) changes.push(kind);
 }
 
-/** Until when nobody is told of the event; null: people are. A notice knows mutes only. */
+/** Until when notifications of the event are suppressed; null if they are not. Only mutes apply to a notice. */
 export function quietUntil(
   { before, isProfileOver, nowTs }: DeviceDraft,
   of: EventName | null,
@@ -214,8 +214,8 @@ export function quietUntil(
 const isOf = (snooze: Snooze, of: EventName) => nameKey(snooze.of) === nameKey(of);
 
 /**
- * An alarm as its row has it. Times in ms; by the service's clock but for `sinceTs` and `lastFiringTs`, which
- * are those of events. What each is for stands with the columns (migration 17).
+ * An alarm as its row has it. Times are in ms by the service's clock, except `sinceTs` and `lastFiringTs`, which are
+ * timestamps of events. The columns say what each is for (`src/db/schema/10-alarms.sql`).
  */
 export type Alarm = {
   alarmId: number;
@@ -254,21 +254,21 @@ export type Alarm = {
   isBeyondQuota: boolean;
 };
 
-/** Nobody is told of an event, or of a device, until then. */
+/** A snooze or a mute: suppresses notifications of an event, or of a device, until then. */
 export type Quiet = { untilTs: number; reason: string | null; by: string };
 export type Snooze = Quiet & { of: EventName; pId: string };
 
-/** What of it clients are told at that time (ms); null where it is over. */
+/** What clients see of it at that time (ms); null if it is over. */
 export function quietNow(quiet: Quiet | null | undefined, nowTs: WallMs): Quiet | null {
   if (!quiet || quiet.untilTs <= nowTs) return null;
   const { untilTs, reason, by } = quiet;
   return { untilTs, reason, by };
 }
 
-/** As text, to find an event by. */
+/** An event's identifiers as one string, for maps. */
 export const nameKey = ({ puId, stId, evId }: EventName): string => `${puId}/${stId}/${evId}`;
 
-/** The alarm that a firing opens; `alarmId` is given by who stores it. */
+/** The alarm that a firing opens; storing it assigns the `alarmId`. */
 function openedBy(signal: FiredSignal & { device: DeviceIdentity }): Alarm {
   const { device, pId, of, event, actions, isGlobal, sIds } = signal;
   return {
@@ -309,7 +309,7 @@ function openedBy(signal: FiredSignal & { device: DeviceIdentity }): Alarm {
   };
 }
 
-/** An event fired: a notice is told, an alarm opens or goes on. A report that is too old is neither. */
+/** An event fired: a notice is sent, or an alarm opens or goes on. A report that is too old does neither. */
 function fireAlarm(device: DeviceDraft, fired: FiredAlarm): void {
   if (fired.tells === 'notice') {
     fireNotice(device, fired);
@@ -342,39 +342,42 @@ function open(device: DeviceDraft, fired: FiredAlarm): AlarmDraft {
   const { carried } = device.before;
   const isCarried =
     carried !== null && !device.isProfileOver && !carried.known.has(nameKey(fired.of));
-  // An episode that began before there were alarms was told of then.
+  // An episode that began before alarms existed was announced then.
   if (isCarried && !fired.isFirst && fired.tells === 'alarm')
     Object.assign(draft.alarm, { told: 'told', announcedTs: device.nowTs, announcement: 1 });
   device.open.set(nameKey(fired.of), draft);
   return draft;
 }
 
-/** The firing is the alarm's newest; it takes back that what the alarm stands for was over. */
+/** The firing becomes the alarm's newest and cancels its end. */
 function goOn({ options, nowTs }: DeviceDraft, draft: AlarmDraft, fired: FiredAlarm): void {
   const { alarm } = draft;
   const { event, actions, arrivedTs } = fired;
   Object.assign(alarm, { event, actions, lastFiringTs: event.ts, firings: alarm.firings + 1 });
   alarm.movedTo = lastsWith(alarm, fired);
-  // Its timer was put off until the end that does not come.
+  // Its timer was postponed to that end.
   if (alarm.endsTs !== null && alarm.nextTs === alarm.endsTs) alarm.nextTs = nowTs;
   alarm.endsTs = alarm.endsAs = null;
   alarm.expiresTs = alarm.isReported ? arrivedTs + options.reportedForMs : null;
   note(draft, 'fired');
 }
 
-/** The state that the alarm lasts with: another one, or the one that it lasts with already, entered anew. */
+/**
+ * The state that the alarm lasts as long as: another state than before, or the one that it already lasts as long as,
+ * entered again.
+ */
 function lastsWith(alarm: Alarm, { from, movedTo, reportKey }: FiredAlarm): Place | null {
   if (reportKey !== undefined) return movedTo;
   const isAnother = movedTo !== null && !isSamePlace(movedTo, from);
   return isAnother || isSamePlace(movedTo, alarm.movedTo) ? movedTo : null;
 }
 
-/** Who is told of this firing, or why nobody is. */
+/** Announces this firing, or records why nobody is notified. */
 function tellFiring(device: DeviceDraft, draft: AlarmDraft, fired: FiredAlarm): void {
   const { alarm } = draft;
   const { event, isFresh } = fired;
   if (draft.ask !== null) {
-    // It tells of this firing too, or nobody can be told of either.
+    // That ask announces this firing too, or both fail.
     device.verdicts.push({
       event,
       because: isFresh ? null : 'too-old',
@@ -398,26 +401,28 @@ function tellFiring(device: DeviceDraft, draft: AlarmDraft, fired: FiredAlarm): 
   else if (why === 'snoozed') alarm.nextTs = quietUntil(device, alarm.of);
 }
 
-/** Why nobody is told of an alarm that is not announced; null: its channels have to say. */
+/** Why an alarm that is not announced must not be announced now; null: it depends on the channels. */
 function whyNobody(device: DeviceDraft, alarm: Alarm, isFresh: boolean): NotNotified | null {
   if (!isFresh) return 'too-old';
   if (alarm.acknowledgedTs !== null) return 'acknowledged';
   return quietUntil(device, alarm.of) === null ? null : 'snoozed';
 }
 
-/** NotifyResult by the next fresh measurement, or by the timer. Where it looks already, that stays. */
+/** The next fresh measurement announces it, or else the timer. A timer that is already set stays. */
 function waitForFresh({ options, nowTs }: DeviceDraft, alarm: Alarm, { event }: FiredAlarm): void {
   alarm.waitsForFresh = true;
   alarm.nextTs ??= nowTs + options.ringMaxAgeMs;
   alarm.lookedTs ??= Math.max(event.ts, ...event.cause.senses.map(({ ts }) => ts));
 }
 
-/** An announcement was taken back because every delivery failed: its timer tells it again, and nothing before. */
+/**
+ * An announcement was withdrawn because every delivery failed: the timer announces it again, and nothing before that.
+ */
 function isInPause({ told, failures, nextTs }: Alarm, nowTs: WallMs): boolean {
   return told === 'withdrawn' && failures > 0 && nextTs !== null && nextTs > nowTs;
 }
 
-/** Has people be told of an alarm, or of a notice where there is no draft. */
+/** Requests the notification of an alarm; if there is no draft, of a notice. */
 export function askPeople(device: DeviceDraft, draft: AlarmDraft | null, fired: AskedFor): void {
   const { event, actions, name } = fired;
   const place = device.asks.length;
@@ -428,7 +433,7 @@ export function askPeople(device: DeviceDraft, draft: AlarmDraft | null, fired: 
     device.verdicts.push({ event, because: null, ask: place, isAsking: true });
 }
 
-/** `isFiring` false: it is told of without one, and no event says so. */
+/** `isFiring` false: no firing causes it, so no event records it. */
 type AskedFor = Pick<FiredAlarm, 'device' | 'event' | 'actions' | 'name'> & {
   isFiring?: false;
 };
@@ -437,10 +442,13 @@ function refuse({ verdicts }: DeviceDraft, event: SenseEvent, because: NotNotifi
   verdicts.push({ event, because, ask: null, isAsking: false });
 }
 
-/** How many messages an ask made, for now and for later; both 0: why none. */
+/** How many messages an ask made, for now and for later. If both are 0, `notNotified` says why. */
 export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
 
-/** Writes what became of asks into their alarms, and into the events of the firings. `told`: in their order. */
+/**
+ * Writes the results of asks into their alarms, and into the events of the firings. `told`: the results, in the order
+ * of the asks.
+ */
 export function settle(
   asks: readonly PlannedAsk[],
   told: readonly NotifyResult[],
@@ -490,13 +498,16 @@ function answerOf(told: NotifyResult | undefined): Answer {
 
 type AlarmChange = Partial<Omit<Alarm, 'alarmId' | 'device' | 'of'>>;
 
-/** Nobody is told of it again: by its timer or a repeat. Null where that changes nothing. */
+/** Ends further announcements, by the timer or as repeats. Null if that changes nothing. */
 export function acknowledgedAlarm(alarm: Alarm, by: string, ts: number): AlarmChange | null {
   if (alarm.closedTs !== null || alarm.acknowledgedTs !== null) return null;
   return { acknowledgedTs: ts, acknowledgedBy: by, nextTs: null, waitsForFresh: false };
 }
 
-/** An announcement and an acknowledgement are taken back: what is still true when it ends is told then. */
+/**
+ * Withdraws the announcement and the acknowledgement: if the condition still holds when the snooze ends, it is
+ * announced then.
+ */
 export function snoozed(alarm: Alarm, { untilTs }: Pick<Quiet, 'untilTs'>): AlarmChange | null {
   if (alarm.closedTs !== null) return null;
   const isAnnounced = alarm.announcedTs !== null;
@@ -511,7 +522,7 @@ export function snoozed(alarm: Alarm, { untilTs }: Pick<Quiet, 'untilTs'>): Alar
   };
 }
 
-/** Its timer tells what is not announced, or has been put off until the quiet's end. */
+/** Lets the timer run if the alarm was not announced, or was postponed until the end of the snooze or mute. */
 export function unquieted(alarm: Alarm, nowTs: WallMs, quietUntilTs: number): AlarmChange | null {
   const { closedTs, acknowledgedTs, announcedTs, nextTs, tells } = alarm;
   if (closedTs !== null || acknowledgedTs !== null || tells !== 'alarm') return null;

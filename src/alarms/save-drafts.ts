@@ -15,7 +15,7 @@ import {
 } from './store.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Devices by number, as the rules left them, as they were read, and when the last thing happened (ms). */
+/** A device as the rules left it and as it was read, and when its last signal happened (ms). */
 export type Drafted = {
   draft: DeviceDraft;
   device: LoadedDevice;
@@ -27,7 +27,7 @@ const alarmsOf = ({ draft }: Pick<Drafted, 'draft'>): AlarmDraft[] => [
   ...draft.open.values(),
 ];
 
-/** Writes what the rules made of devices, and what follows where an alarm closed. */
+/** Stores the results of the rules, and does what follows from closed alarms. */
 export async function saveDrafts(
   tx: Sql,
   drafted: ReadonlyMap<number, Drafted>,
@@ -42,7 +42,7 @@ export async function saveDrafts(
   await finishClosed(tx, all.flatMap(alarmsOf), deps);
 }
 
-/** Numbers what was opened; gives how many events the alarms of each account count as that its quota has room for. */
+/** Assigns numbers to opened alarms. Returns, by account, how many events they count as, as far as the quota allows. */
 export async function giveIds(
   tx: Sql,
   drafted: ReadonlyMap<number, Drafted>,
@@ -65,7 +65,7 @@ export async function giveIds(
   return counts;
 }
 
-/** Snoozes are of events of one profile, and so is what was told before there were alarms. */
+/** Snoozes belong to events of one profile, and so do announcements from before alarms existed. */
 async function endSnoozes(tx: Sql, drafted: ReadonlyMap<number, Drafted>): Promise<void> {
   const deviceIds = [...drafted]
     .filter(
@@ -95,7 +95,7 @@ function changedOf(
   return alarmsOf({ draft })
     .filter(({ changes }) => changes.length > 0)
     .map(({ alarm, isNew, changes: all }) => {
-      // Measurements can bring any number of these: streams are told as far as the quotas go.
+      // Measurements can cause any number of these, so streams receive them only as far as the quotas allow.
       const isTold =
         !alarm.isBeyondQuota &&
         (!all.every(goesOn) || mayTell(alarm.device.accountId, countsAs(alarm, device.name)));
@@ -110,10 +110,10 @@ function changedOf(
     });
 }
 
-/** The alarm stays open: with values that go up and down this changes as often as it is measured. */
+/** The alarm stays open: if values go up and down, such a change comes with every measurement. */
 const goesOn = (change: AlarmChangeKind) => change === 'fired' || change === 'ending';
 
-/** What was planned of those that closed is dropped, and who is to hear that they are over is told. */
+/** Drops planned messages of closed alarms, and notifies those who should hear that they are over. */
 async function finishClosed(
   tx: Sql,
   drafts: readonly AlarmDraft[],
@@ -132,7 +132,7 @@ async function finishClosed(
   await deps.notifyResolved(tx, closed);
 }
 
-/** An alarm as a message that goes out about it speaks of it. */
+/** The state of an alarm that a message about it mentions. */
 type AlarmNow = {
   alarmId: number;
   acknowledgedTs: number | null;
@@ -140,7 +140,7 @@ type AlarmNow = {
   closedTs: number | null;
 };
 
-/** Those that still exist. */
+/** Only alarms that still exist. */
 export async function listAlarmsNow(sql: Sql, alarmIds: readonly number[]): Promise<AlarmNow[]> {
   const { rows } = await sql.query<AlarmNow>({
     name: 'alarms-now',
@@ -157,8 +157,8 @@ export async function listAlarmsNow(sql: Sql, alarmIds: readonly number[]): Prom
 }
 
 /**
- * Keeps others from changing alarms until the transaction ends: by their devices, in the order of their numbers,
- * as all do who change alarms.
+ * Prevents changes to alarms until the transaction ends. It locks their devices by ascending number, as everybody does
+ * who changes alarms.
  */
 export async function lockAlarms(tx: Sql, alarmIds: readonly number[]): Promise<void> {
   await tx.query({
@@ -186,8 +186,8 @@ export async function noteNotified(
 const pausesMs = [1, 5, 15, 60].map((minutes) => minutes * 60_000);
 
 /**
- * None of the messages of this announcement reached anybody, and none is left: it is taken back, and the timer
- * tells the alarm again, later each time.
+ * All messages of this announcement have failed: withdraws it, and the timer announces the alarm again, after a longer
+ * pause each time.
  */
 export async function takeBack(
   tx: Sql,
@@ -201,13 +201,13 @@ export async function takeBack(
     told: 'withdrawn',
     announcedTs: null,
     failures: alarm.failures + 1,
-    // An alarm that somebody has acknowledged is not told again.
+    // An acknowledged alarm is not announced again.
     nextTs: alarm.acknowledgedTs === null ? nowTs + pauseMs : null,
   };
   await changeAlarms(tx, [{ alarmId, change: 'withdrawn', ts: nowTs, set }]);
 }
 
-/** Open, with this announcement as the one that stands. */
+/** Finds the alarm if it is open and this is its current announcement. */
 async function findStanding(tx: Sql, alarmId: number, announcement: number): Promise<Alarm | null> {
   const { rows } = await tx.query<AlarmRow>({
     name: 'alarms-standing',

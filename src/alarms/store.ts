@@ -25,18 +25,18 @@ import {
 } from './rules.ts';
 import type { Clock } from '../lib/clock-readings.ts';
 
-/** An alarm as it is after a transaction, and what the transaction did to it. */
+/** An alarm after a transaction, and what the transaction changed. */
 export type Changed = {
   alarm: Alarm;
   isNew: boolean;
-  /** What streams are told of. */
+  /** The changes that streams receive. */
   changes: readonly AlarmChangeKind[];
   context: AlarmContext;
-  /** When, ms. */
+  /** Time of the change, ms. */
   ts: number;
 };
 
-/** Numbers for alarms that are to be stored. */
+/** Reserves numbers for alarms that are to be stored. */
 export async function reserveIds(tx: Sql, count: number): Promise<number[]> {
   if (count === 0) return [];
   const { rows } = await tx.query<{ id: number }>({
@@ -49,8 +49,8 @@ export async function reserveIds(tx: Sql, count: number): Promise<number[]> {
 }
 
 /**
- * Writes alarms whose devices are locked (`loadDevices`), and what streams are told of them. What was opened
- * beyond the account's quota goes with its closing; where both are of this transaction, nothing is written.
+ * Writes alarms whose devices are locked (`loadDevices`), and the changes for streams. An alarm over the account's
+ * quota is deleted when it closes; if the same transaction opened it, it is never written.
  */
 export async function saveAlarms(tx: Sql, all: readonly Changed[]): Promise<void> {
   const isGone = ({ isBeyondQuota, closedTs }: Alarm) => isBeyondQuota && closedTs !== null;
@@ -58,7 +58,7 @@ export async function saveAlarms(tx: Sql, all: readonly Changed[]): Promise<void
   if (changed.length === 0) return;
   const fresh = changed.filter(({ isNew }) => isNew);
   const known = changed.filter(({ isNew }) => !isNew);
-  // What closes makes room for what opens: there is one open alarm of an event.
+  // Updates first: an event has at most one open alarm, so the old one closes before a new one opens.
   if (known.length > 0)
     await tx.query({
       name: 'alarms-update',
@@ -105,7 +105,7 @@ function bodyOf({ alarm, changes, context }: Changed): string {
   });
 }
 
-/** What changes of an alarm, and when (ms). */
+/** A change to an alarm, and its time (ms). */
 export type StoredChange = {
   alarmId: number;
   change: AlarmChangeKind;
@@ -114,9 +114,9 @@ export type StoredChange = {
 };
 
 /**
- * Changes alarms within the caller's transaction, and tells streams of it. All that changes an alarm goes through
- * this, or through the rules (`saveDrafts`). Keeps their rows until the transaction ends, in the order of their
- * numbers. Gives them as they are afterwards; those that are gone are left out.
+ * Changes alarms in the caller's transaction and publishes the changes to streams. All changes to alarms go through
+ * this, or through the rules (`saveDrafts`). Locks their rows by ascending number until the transaction ends. Returns
+ * the alarms after the change, without those that no longer exist.
  */
 export async function changeAlarms(tx: Sql, changes: readonly StoredChange[]): Promise<Alarm[]> {
   if (changes.length === 0) return [];
@@ -174,13 +174,12 @@ async function listNames(tx: Sql, deviceIds: readonly number[]): Promise<Map<num
   return new Map(rows.map(({ id, name }) => [id, name]));
 }
 
-/** What is known of a device whose alarms are decided on, and its name. */
+/** A device whose alarms are to be decided on, and its name. */
 export type LoadedDevice = DeviceBefore & { name: string };
 
 /**
- * Reads what is open of these devices, and keeps others from changing it until the transaction ends: whoever
- * changes alarms has the rows of their devices first, in the order of their numbers. A device that was removed
- * is not among them.
+ * Reads the open alarms of these devices and locks the devices until the transaction ends: whoever changes alarms first
+ * locks their devices, by ascending number. Removed devices are missing from the result.
  */
 export async function loadDevices(
   tx: Sql,
@@ -225,12 +224,12 @@ async function listOpen(tx: Sql, deviceIds: readonly number[]): Promise<Alarm[]>
   return rows.map(toAlarm);
 }
 
-/** What quiets a device; `known`: the events that had an alarm, of a device from before there were any. */
+/** Snoozes and mute of a device. `known`: for a device from before alarms existed, the events that have had one. */
 type DeviceQuiets = { snoozes: Snooze[]; mute: Quiet | null; known: string[] | null };
 
 const ms = (column: string) => `trunc(extract(epoch from ${column}) * 1000)::bigint`;
 
-/** By device; those that have none of it are left out. */
+/** By device; devices without any of these are missing. */
 async function listQuiets(
   tx: Sql,
   deviceIds: readonly number[],
@@ -261,7 +260,7 @@ async function listQuiets(
   );
 }
 
-/** Which of these reports are stored already, by `reportName`. */
+/** Which of these reports are already stored, by `reportName`. */
 export async function listStoredReports(
   tx: Sql,
   reports: readonly { deviceId: number; ts: number; key: string }[],
@@ -288,8 +287,8 @@ export const reportName = ({ deviceId, ts, key }: { deviceId: number; ts: number
   `${deviceId} ${ts} ${key}`;
 
 /**
- * By device the senses that one of its alarms waits for: those that began too old to be told. A device that
- * waits for none is not among them.
+ * For each device, the senses that an alarm waits for because it began too long ago to be announced. Devices without
+ * such an alarm are missing.
  */
 export async function listWaitingSenses(
   tx: Sql,
@@ -308,7 +307,10 @@ export async function listWaitingSenses(
   return new Map(rows.map(({ deviceId, sIds }) => [deviceId, new Set(sIds)]));
 }
 
-/** Forgets alarms that closed before `beforeTs` (ms), some thousand rows a transaction. Gives how many went. */
+/**
+ * Deletes alarms that closed before `beforeTs` (ms), some thousand rows in each transaction. Returns how many it
+ * deleted.
+ */
 export function forgetAlarms(db: Sql, beforeTs: number, signal?: AbortSignal): Promise<number> {
   const deleteSome = (limit: number) =>
     db.query(
@@ -321,10 +323,10 @@ export function forgetAlarms(db: Sql, beforeTs: number, signal?: AbortSignal): P
   return deleteInBatches(deleteSome, { signal });
 }
 
-/** What people are to be told. */
+/** A request to notify people. */
 export type Ask = Announced & Pick<PlannedAsk, 'device' | 'event' | 'actions' | 'name'>;
 
-/** An alarm that closed; `lasted`: it stood for a state that the device was in. */
+/** A closed alarm. `lastedWithState`: it lasted as long as its device was in a state. */
 export type ClosedAlarm = {
   alarmId: number;
   closedBy: Closing;
@@ -332,14 +334,14 @@ export type ClosedAlarm = {
   lastedWithState: boolean;
 };
 
-/** What alarms ask of notifications, within their transaction. */
+/** What alarms need from notifications, in the transaction of the alarms. */
 export type AlarmNotifier = {
   notify: (tx: Sql, asks: readonly Ask[]) => Promise<NotifyResult[]>;
   dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
   notifyResolved: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
 };
 
-/** Puts off what is planned for devices until their mute ends (ms). */
+/** Postpones planned messages of devices until their mute ends (ms). */
 export type PutOffPlanned = (
   tx: Sql,
   deviceIds: readonly number[],
@@ -351,9 +353,11 @@ export type DecideDeps = AlarmNotifier & {
   clock: Clock;
   /** How many more events of the account may be recorded now. */
   eventsLeft: (accountId: number) => number;
-  /** Whether streams are told that an alarm goes on, which counts as so many events; takes them where they are. */
+  /** Whether streams may receive that an alarm goes on, which counts as this many events; if so, it counts them. */
   mayTellFirings: (accountId: number, events: number) => boolean;
 };
 
-/** As how many recorded events the alarms count that a transaction opens, by account, once it is committed. */
+/**
+ * How many recorded events the alarms count as that a transaction opened, by account; to be counted after the commit.
+ */
 export type Opened = ReadonlyMap<number, number>;

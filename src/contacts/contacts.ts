@@ -6,7 +6,7 @@ import { timestamp } from '../http/schema.ts';
 import { isGenuine, makeLinkToken as makeToken, readLinkClaim } from '../lib/crypto.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** A contact as it is stored. `place`: where it stands in its list. */
+/** A contact as it is stored. `place`: its position in its list. */
 export type ContactRow = {
   contactId: number;
   uuid: string;
@@ -38,13 +38,13 @@ export async function listContacts(sql: Sql, accountId: number): Promise<Contact
   return rows;
 }
 
-/** A contact as it is to be. */
+/** A contact to be stored. */
 export type NewContact = Pick<
   ContactRow,
   'kind' | 'address' | 'normal' | 'labels' | 'afterMs' | 'whenOver'
 > & { place: number };
 
-/** Adds those that were not there, and changes the others; gives the contacts that were added. */
+/** Inserts new contacts and updates existing ones; returns the new ones. */
 export async function saveContacts(
   tx: Sql,
   accountId: number,
@@ -76,10 +76,10 @@ export async function saveContacts(
   return rows.filter(({ isNew }) => isNew);
 }
 
-/** A message that will not be sent, and the announcement that it belonged to; null: to none. */
+/** A message that will not be sent, and the announcement that it belonged to; null if to none. */
 export type EndedMessage = { alarmId: number | null; announcement: number | null };
 
-/** The alarms that messages to these contacts are about, as far as they are not yet sent. */
+/** The alarms of messages to these contacts that are not yet sent. */
 export async function listAlarmsOf(tx: Sql, contactIds: number[]): Promise<number[]> {
   if (contactIds.length === 0) return [];
   const { rows } = await tx.query<{ alarmId: number }>(
@@ -90,7 +90,7 @@ export async function listAlarmsOf(tx: Sql, contactIds: number[]): Promise<numbe
   return rows.map(({ alarmId }) => alarmId);
 }
 
-/** Removes contacts, with what is not yet sent to them: that is given. */
+/** Removes contacts and gives up their unsent messages, which it returns. */
 export async function removeContacts(
   tx: Sql,
   contactIds: number[],
@@ -99,7 +99,7 @@ export async function removeContacts(
   if (contactIds.length === 0) return [];
   await tx.query('delete from contact where id = any($1)', [contactIds]);
   const { rows } = await tx.query<EndedMessage>(
-    // Each state has an index of its own; of both in one condition all messages of all accounts would be read.
+    // Each state has an index of its own; one condition for both would read the messages of all accounts.
     `with unsent as (
        select id from notification where contact_id = any($1) and state = 'queued'
         union all
@@ -115,7 +115,7 @@ export async function removeContacts(
   return rows;
 }
 
-/** Whose address a link is of; null where the contact is not there any more. */
+/** The address that a link belongs to; null if the contact no longer exists. */
 export async function findAddress(sql: Sql, uuid: string): Promise<string | null> {
   const { rows } = await sql.query<{ address: string }>(
     `select address from contact where uuid = $1 and kind = 'email'`,
@@ -125,9 +125,8 @@ export async function findAddress(sql: Sql, uuid: string): Promise<string | null
 }
 
 /**
- * Confirms an e-mail address, and gives whose it is; null where it is gone, or its owner unsubscribed after the
- * link was made.
- * A second time changes nothing.
+ * Confirms an e-mail address and returns its account; null if the address is gone, or its owner unsubscribed after the
+ * link was made. Idempotent.
  */
 export async function confirmContact(
   sql: Sql,
@@ -145,7 +144,7 @@ export async function confirmContact(
   return rows[0]?.accountId ?? null;
 }
 
-/** Nothing is sent there any more; a second time changes nothing. */
+/** Nothing is sent to the address any more. Idempotent. */
 export async function unsubscribeContact(sql: Sql, uuid: string, nowTs: WallMs): Promise<boolean> {
   const { rowCount } = await sql.query(
     `update contact
@@ -156,7 +155,7 @@ export async function unsubscribeContact(sql: Sql, uuid: string, nowTs: WallMs):
   return rowCount === 1;
 }
 
-/** False where the account has no such device. */
+/** Returns false if the account has no such device. */
 export async function saveLabels(
   sql: Sql,
   accountId: number,
@@ -169,7 +168,7 @@ export async function saveLabels(
   return rowCount === 1;
 }
 
-/** A process renews what it has each minute. */
+/** A process renews its announcement every minute. */
 const seenWithinMs = 180_000;
 
 /** How many push tokens an account has. */
@@ -186,7 +185,7 @@ export async function countPushTokens(sql: Sql, accountId: number): Promise<numb
   return rows[0]?.count ?? 0;
 }
 
-/** The channels that some process which delivers has. */
+/** The channels of all processes that deliver. */
 export async function listChannels(sql: Sql, nowTs: WallMs): Promise<string[]> {
   const { rows } = await sql.query<{ channel: string }>(
     `select distinct unnest(channels) as channel
@@ -196,14 +195,14 @@ export async function listChannels(sql: Sql, nowTs: WallMs): Promise<string[]> {
   return rows.map(({ channel }) => channel);
 }
 
-/** What a link in a mail does; one made for the one does not do the other. */
+/** What a link in a mail does; a token for one purpose does not work for the other. */
 export type LinkPurpose = 'confirm' | 'unsubscribe';
 
 const dayMs = 86_400_000;
-/** A mail may be answered long after it came: who wants no more of them is to be heard. */
+/** People unsubscribe long after a mail arrived, and must still be able to. */
 const lifetimesMs: Record<LinkPurpose, number> = { confirm: 7 * dayMs, unsubscribe: 400 * dayMs };
 
-/** A token for a link: the contact's uuid and when it expires, signed for this purpose alone. */
+/** A token for a link: the contact's uuid and the time it expires, signed for this purpose only. */
 export function makeContactToken(
   keys: readonly Buffer[],
   purpose: LinkPurpose,
@@ -212,13 +211,13 @@ export function makeContactToken(
   return makeToken(keys, purpose, { uuid, expiresTs: nowTs + lifetimesMs[purpose] });
 }
 
-/** The contact's uuid and when the token was made (ms); null where it is not of this purpose, or expired. */
+/** The contact's uuid and when the token was made (ms); null if it has expired or is for another purpose. */
 export function readLinkToken(
   keys: readonly Buffer[],
   purpose: LinkPurpose,
   { token, nowTs }: { token: string; nowTs: WallMs },
 ): { contactUuid: string; madeTs: number } | null {
-  // Whoever wants no more mail is let go, also by a link that a clock ahead has made.
+  // A link to unsubscribe works even if a clock that ran ahead made it.
   const longestMs = purpose === 'unsubscribe' ? Infinity : lifetimesMs[purpose];
   const claim = readLinkClaim(token, nowTs, longestMs);
   if (!claim || !isGenuine(keys, purpose, token)) return null;
@@ -226,7 +225,7 @@ export function readLinkToken(
 }
 
 const maxAfterMs = 7 * 86_400_000;
-/** Far more than the quota `contacts` gives anybody; what a request may bring to be looked at. */
+/** Far more than the quota `contacts` allows anybody; bounds the work that one request can cause. */
 const maxEntries = 1_000;
 
 const WebhookUrl = z
@@ -271,7 +270,7 @@ const WebhookContact = z
   .object({ url: WebhookUrl, ...suiting })
   .meta({ id: 'WebhookContactEntry' });
 
-/** The body of PUT /v2/accounts/contacts: both lists as they are from now on. */
+/** The body of PUT /v2/accounts/contacts: it replaces both lists. */
 export const ContactsUpdate = z
   .object({
     emails: z.array(EmailContact).max(maxEntries).default([]),
@@ -297,7 +296,7 @@ export type ContactsUpdate = z.infer<typeof ContactsUpdate>;
 
 export type ContactKind = 'email' | 'webhook';
 
-/** What an entry is known by, however it is written. */
+/** The canonical form of an address, which identifies a contact. */
 export function normalAddress(kind: ContactKind, address: string): string {
   return kind === 'email' ? address.toLowerCase() : (URL.parse(address)?.href ?? address);
 }
@@ -375,9 +374,8 @@ export const LabelsUpdate = z.object({ labels: Labels });
 const secretBytes = 24;
 
 /**
- * The secrets that messages to a webhook are signed with, as Standard Webhooks writes them
- * (`whsec_` and base64); the first is the one that its account is told. Derived, so that none is stored:
- * after a change of SECRET the one of SECRET_PREVIOUS signs beside it.
+ * The secrets that sign messages to a webhook, as Standard Webhooks writes them (`whsec_` and base64); its account sees
+ * the first. They are derived, so none is stored: after a change of SECRET, the one from SECRET_PREVIOUS signs as well.
  */
 export function webhookSecrets(keys: readonly Buffer[], webhookId: string): string[] {
   return keys.map((key) => {

@@ -38,15 +38,15 @@ import {
 import type { WallMs } from '../lib/clock-readings.ts';
 
 type ContactRouteDeps = ReplaceDeps & {
-  /** What links in mails are signed with, newest first. */
+  /** The keys that sign links in mails, newest first. */
   linkKeys: readonly Buffer[];
-  /** What the secrets of webhooks are derived from, newest first. */
+  /** The keys that webhook secrets are derived from, newest first. */
   webhookKeys: readonly Buffer[];
-  /** Labels of a device of the account changed. */
+  /** Called when the labels of a device of the account have changed. */
   onLabelled: (accountId: number, nowTs: WallMs) => Promise<void>;
 };
 
-/** Whom an account is told by, and what confines them. */
+/** The routes for an account's contacts, and for the labels that restrict them. */
 export function contactRoutes(deps: ContactRouteDeps): Route[] {
   return [read(deps), replace(deps), trial(deps), label(deps), ...contactPageRoutes(deps)];
 }
@@ -152,7 +152,7 @@ function label({ db, onLabelled }: ContactRouteDeps): Route {
       const uuid = params.deviceAuthUuid;
       if (!(await saveLabels(db, accountId, { uuid, labels })))
         throw new DomainError('not-found', 'There is no such device.');
-      // Not in one transaction: whoever locks a device and alarms locks all of its devices first.
+      // In a transaction of its own: whoever locks devices and alarms must lock all of the devices first.
       await onLabelled(accountId, request.receivedTs);
       return { timestamp: request.now() };
     },
@@ -162,8 +162,8 @@ function label({ db, onLabelled }: ContactRouteDeps): Route {
 type PageDeps = { db: Database; linkKeys: readonly Buffer[]; alarms: AlarmsOfContacts };
 
 /**
- * Where links in mails lead. GET shows a button and changes nothing, for mail scanners follow links; POST
- * does it, by the button or by the mail program itself (RFC 8058). Both can be done again.
+ * The pages that links in mails lead to. GET shows a button and changes nothing, because mail scanners follow links;
+ * POST acts, from the button or from the mail client itself (RFC 8058). Both are idempotent.
  */
 function contactPageRoutes(deps: PageDeps): Route[] {
   return [
@@ -215,7 +215,7 @@ type Words = { invalid: PageText } & Record<
   Record<'ask' | 'done', (address: string) => PageText>
 >;
 
-/** What the pages say that links in mails to contacts lead to. */
+/** The texts of these pages. */
 const contactPageWords: Record<Language, Words> = {
   en: {
     invalid: {
@@ -324,7 +324,7 @@ function lastOf({
   return { last: { timestamp: lastTs, state: lastState, ...reason } };
 }
 
-/** Queues messages to contacts within the caller's transaction, as far as the day's limits go. */
+/** Queues messages to contacts in the caller's transaction, within the day's limits. */
 type SendToContacts = (
   tx: Sql,
   accountId: number,
@@ -332,17 +332,17 @@ type SendToContacts = (
     type: 'confirm' | 'test';
     contact: Pick<ContactRow, 'contactId' | 'kind' | 'address'>;
   }[],
-  /** Of the client who asks. */
+  /** The client's IP address. */
   address: string,
 ) => Promise<{ state: 'queued' | 'held-back'; reason?: string }[]>;
 
-/** What a change of contacts means for alarms, within its transaction. */
+/** What a change of contacts means for alarms, in the same transaction. */
 type AlarmsOfContacts = {
-  /** Nobody else settles messages about these alarms until the transaction ends. */
+  /** Until the transaction ends, nobody else settles messages about these alarms. */
   lock: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
   /** Messages of these announcements will not be sent. */
   ended: (tx: Sql, messages: readonly EndedMessage[], nowTs: WallMs) => Promise<void>;
-  /** What nobody could be told of is tried again. */
+  /** Retries alarms that could reach nobody. */
   wake: (tx: Sql, accountId: number, nowTs: WallMs) => Promise<void>;
 };
 
@@ -355,8 +355,8 @@ type ReplaceDeps = {
 };
 
 /**
- * Makes the lists of an account's contacts what they are to be; each e-mail address that is new is asked
- * for confirmation. Throws `quota-exceeded` where there would be more than before and than there may be.
+ * Replaces an account's contacts, and asks each new e-mail address for confirmation. Throws `quota-exceeded` if there
+ * would be more than before and more than the quota.
  */
 async function replaceContacts(
   { db, limitsOf, sendToContacts, alarms, isPrivateAllowed }: ReplaceDeps,
@@ -415,7 +415,7 @@ function contactsOf({ emails, webhooks }: ContactsUpdate): NewContact[] {
   ];
 }
 
-/** A name that leads to a private address is found out when it is connected to. */
+/** A name that resolves to a private address is refused later, when connecting. */
 function refusePrivate({ webhooks }: ContactsUpdate): void {
   const problems = webhooks.flatMap(({ url }, index) =>
     isPrivateHost(URL.parse(url)?.hostname ?? '')

@@ -3,17 +3,17 @@ import type { SenseEvent } from './event.ts';
 import type { DeviceIdentity, Downlink } from './uplink.ts';
 import { duration, integer32, normalizePhoneNumber, oneMinute, Text } from './values.ts';
 
-/** A firing whose actions are carried out. `name` is the event's in its purpose, empty where it has none. */
+/** A firing whose actions are carried out. `name` is the event's name in its purpose; empty if it has none. */
 export type Fired = { device: DeviceIdentity; event: SenseEvent; name: string };
 
 /**
- * One kind of action, in terms of `A`, the members of `actions` that are its own. Whom it reaches says
- * when it is carried out, and how it makes what it leads to:
+ * One kind of action. `A` has the members of `actions` that belong to it. `reaches` determines when it is carried out
+ * and how its results are created:
  * - `history`: with every firing; the event is recorded.
- * - `people`: with the first firing of an episode that is no backlog; made lazily, for there may be many.
+ * - `people`: with the first firing of an episode, unless it is backlog; created lazily, because there may be many.
  * - `device`: with every firing, after the commit.
- * - `engine`: with every firing; the evaluator moves the device (`actions.ts`).
- * - `alarms`: with every firing; opens an alarm, or goes on with it.
+ * - `engine`: with every firing; the evaluator moves the device.
+ * - `alarms`: with every firing; opens an alarm or continues it.
  */
 export type Action<A> = {
   name: string;
@@ -25,7 +25,7 @@ export type Action<A> = {
   | { reaches: 'device'; message(actions: A, fired: Fired): Downlink }
 );
 
-/** Kept without separators; what is no number stays as it is, and is warned of. */
+/** Stored without separators. Anything that is not a phone number stays unchanged, and causes a warning. */
 const PhoneNumber = Text.min(1)
   .max(32)
   .overwrite((text) => normalizePhoneNumber(text) ?? text);
@@ -35,7 +35,7 @@ const smsMembers = {
   phoneNumber: z.array(PhoneNumber).max(10).default([]),
 };
 
-/** One SMS a number; none without a text. */
+/** One SMS per number; none without a text. */
 const sms: Action<{
   sms?: { text?: string | undefined; phoneNumber: string[] } | undefined;
 }> = {
@@ -56,7 +56,7 @@ const recordMembers = {
   sendLog: z.boolean().default(false),
 };
 
-/** Records the firing as an event, as the event's own `eventLog` does. */
+/** Records the firing as an event, like the event's own `eventLog`. */
 const record: Action<{ cloud?: { sendEvent: boolean; sendLog: boolean } | undefined }> = {
   name: 'record',
   reaches: 'history',
@@ -65,7 +65,7 @@ const record: Action<{ cloud?: { sendEvent: boolean; sendLog: boolean } | undefi
 
 const pushMembers = { sendPush: z.boolean().default(false) };
 
-/** One push, for every token that the account has when it is sent. */
+/** One push for every token that the account has when it is sent. */
 const push: Action<{ cloud?: { sendPush: boolean } | undefined }> = {
   name: 'push',
   reaches: 'people',
@@ -78,7 +78,7 @@ const push: Action<{ cloud?: { sendPush: boolean } | undefined }> = {
 
 const moveMembers = { gotoStId: integer32.optional(), gotoPuId: integer32.optional() };
 
-/** Moves the device to another state, of this purpose or of another one; where to: `targetOf`. */
+/** Moves the device to another state, of this or another purpose; `targetOf` in the engine decides which. */
 const move: Action<{
   engine?: { gotoStId?: number | undefined; gotoPuId?: number | undefined } | undefined;
 }> = {
@@ -89,7 +89,7 @@ const move: Action<{
 
 const showTextMembers = { showText: Text.optional() };
 
-/** The device shows a text. */
+/** Makes the device show a text. */
 const showText: Action<{ display?: { showText?: string | undefined } | undefined }> = {
   name: 'show-text',
   reaches: 'device',
@@ -103,8 +103,8 @@ const showText: Action<{ display?: { showText?: string | undefined } | undefined
 const sevenDays = { ms: 7 * 24 * 60 * 60_000, words: '7 days' };
 
 /**
- * `alarm`: whether firings are kept as an alarm, where that is not decided by whom they notify. `keepMs`: how much
- * longer it stays open. `repeatMs`: people are notified of it again, so long after the last time.
+ * `alarm`: whether firings are kept as an alarm; if absent, whether they notify people decides that. `keepMs`: how much
+ * longer the alarm stays open. `repeatMs`: how long after the last notification people are notified again.
  */
 const alarmMembers = {
   alarm: z.boolean().optional().meta({
@@ -118,14 +118,14 @@ const alarmMembers = {
   }),
 };
 
-/** A firing is kept as an alarm, also where nobody is notified of it. */
+/** Keeps a firing as an alarm even if nobody is notified of it. */
 const alarm: Action<{ alarm?: boolean | undefined }> = {
   name: 'alarm',
   reaches: 'alarms',
   isAsked: (actions) => actions.alarm === true,
 };
 
-/** What a firing does, beside being recorded by the event's own `eventLog`; specification section 2.5. */
+/** What a firing does besides being recorded by the event's own `eventLog`; specification section 2.5. */
 export const Actions = z
   .object({
     sms: z.object(smsMembers).meta({ id: 'SmsAction' }).optional(),
@@ -140,7 +140,7 @@ export const Actions = z
   .meta({ id: 'Actions' });
 export type Actions = z.infer<typeof Actions>;
 
-/** Every kind of action there is: one more is a file beside these, its members above, and its name here. */
+/** Every kind of action. To add one, define it and its members above, and list it here. */
 export const actionKinds: readonly Action<Actions>[] = [record, push, sms, showText, move, alarm];
 
 type Kinds = readonly Action<Actions>[];
@@ -150,14 +150,14 @@ export function listAsked(actions: Actions, kinds: Kinds = actionKinds): Kinds {
   return kinds.filter((kind) => kind.isAsked(actions));
 }
 
-/** What the device is sent for a firing. */
+/** The messages to the device for a firing. */
 export function messagesOf(actions: Actions, fired: Fired, kinds?: Kinds): Downlink[] {
   return listAsked(actions, kinds).flatMap((kind) =>
     kind.reaches === 'device' ? kind.message(actions, fired) : [],
   );
 }
 
-/** What people are sent for the first firing of an episode; made one by one. */
+/** The notifications for the first firing of an episode, created one by one. */
 export function* notificationsAsked(
   actions: Actions,
   fired: Fired,
@@ -167,20 +167,20 @@ export function* notificationsAsked(
     if (kind.reaches === 'people') yield* kind.notifications(actions, fired);
 }
 
-/** Whether a firing of the event moves the device, or would if its profile had the place. */
+/** Whether a firing of the event moves the device, or would if its profile had the target. */
 export function asksForMove({ engine }: Actions): boolean {
   return engine?.gotoStId !== undefined || engine?.gotoPuId !== undefined;
 }
 
-/** Which announcement of an alarm a message belongs to; a notice has no alarm. */
+/** The announcement of an alarm that a message belongs to. A notice has no alarm. */
 export type Announced = {
   type: 'opened' | 'repeated' | 'notice';
-  /** Null of a notice. */
+  /** Null for a notice. */
   alarmId: number | null;
   announcement: number;
-  /** Since when the alarm is open. */
+  /** Since when the alarm has been open. */
   sinceTs: number;
-  /** When its sense was last heard, of a repeat. */
+  /** For a repeat: when its sense was last heard. */
   lastHeardTs?: number | undefined;
 };
 
@@ -189,12 +189,12 @@ type Asked = {
   deviceId: number;
   deviceUuid: string;
   event: SenseEvent;
-  /** The event's; empty where it has none. */
+  /** The event's name; empty if it has none. */
   name: string;
   /** Absent: it is a notice. */
   about?: Announced;
 };
 
-/** A push or SMS that an event asks for. A push goes to every token the account has at that moment. */
+/** A push or SMS that an event asks for. A push goes to every token that the account has at that moment. */
 export type NewNotification = Asked &
   ({ kind: 'push' } | { kind: 'sms'; phoneNumber: string; text: string });

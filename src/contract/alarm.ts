@@ -26,7 +26,7 @@ export const Closing = z
   });
 export type Closing = z.infer<typeof Closing>;
 
-/** How far people were told of an alarm. */
+/** Whether people were notified of an alarm. */
 export const AlarmTold = z.enum(['none', 'queued', 'told', 'withdrawn']).meta({
   id: 'AlarmTold',
   description:
@@ -115,7 +115,7 @@ export const AlarmChangeKind = z
   .meta({ id: 'AlarmChangeKind' });
 export type AlarmChangeKind = z.infer<typeof AlarmChangeKind>;
 
-/** A change of an alarm, on event streams: the SSE event `alarm`. */
+/** A change of an alarm on event streams: the SSE event `alarm`. */
 export const AlarmChange = z
   .object({
     timestamp: ts.meta({ description: "When it changed, by the service's clock, ms." }),
@@ -134,7 +134,7 @@ export const AlarmChange = z
   .meta({ id: 'AlarmChange' });
 export type AlarmChange = z.infer<typeof AlarmChange>;
 
-/** A change as the feed of streams keeps it; `body` is all of it but its time (ms) and device. */
+/** A change as the stream's feed stores it. `body` is everything except its time (ms) and device. */
 export type AlarmChangeRow = {
   type: 'alarm';
   ts: number;
@@ -145,37 +145,37 @@ export type AlarmChangeRow = {
 };
 
 /**
- * An event that concerns people fired. `event` is the object that is recorded: `notified` and `notNotified`
- * are set on it before that.
+ * An event that concerns people fired. `event` is the object that will be recorded: `notified` and `notNotified` are
+ * set on it before that.
  */
 export type FiredSignal = {
   kind: 'fired';
   of: EventName;
   pId: string;
   event: SenseEvent;
-  /** Of an event that the device reported: what a redelivery of it is recognised by. */
+  /** For a reported event: the key that a redelivery has too. */
   reportKey?: string;
-  /** Of the event, the state that holds it and the purpose; empty where they have none. */
+  /** Names of the event, its state and its purpose; empty if they have none. */
   name: string;
   stateName: string;
   purposeName: string;
   actions: Actions;
   tells: 'notice' | 'alarm' | 'silent-alarm';
-  /** The first of its episode; always, of a reported one. */
+  /** The first firing of its episode. Always true for a reported event. */
   isFirst: boolean;
-  /** Not too old to tell people of it: `ingest.ringMaxAgeMs`. */
+  /** Recent enough to notify people of it: `ingest.ringMaxAgeMs`. */
   isFresh: boolean;
-  /** Its state is global: the episode lasts until the purpose is left. */
+  /** Its state is global: the episode lasts until the device leaves the purpose. */
   isGlobal: boolean;
-  /** It becomes a row of the account's events. */
+  /** It is recorded in the account's events. */
   isRecorded: boolean;
-  /** What the causes of the event read. */
+  /** The senses that the event's causes read. */
   sIds: string[];
-  /** Where the device stood before. */
+  /** The device's place before. */
   from: Place;
   /**
-   * Where the same measurement or tick moved it, by this event or a later one; the state it was in, where it
-   * entered that anew. Of a reported event: where the event leads.
+   * Where the same measurement or tick moved the device, by this event or a later one; its current state if it entered
+   * that again. For a reported event: where the event leads.
    */
   movedTo: Place | null;
 };
@@ -185,20 +185,20 @@ type MovedSignal = {
   from: Place;
   /** Another state. */
   to: Place;
-  /** The device itself said so. */
+  /** The device itself reported it. */
   isReport: boolean;
 };
 
-/** What alarms are told of a device, in the order in which it happened, within the transaction that stores it. */
+/** What alarms learn of a device, in the order in which it happened, within the transaction that stores it. */
 export type AlarmSignal = { device: DeviceIdentity; arrivedTs: WallMs } & (
   | FiredSignal
-  /** Episodes that a disagreeing cause ended. */
+  /** Episodes that ended because a cause no longer agreed. */
   | { kind: 'ended'; of: EventName[] }
   | MovedSignal
-  /** Fresh measurements of senses that an alarm of the device waits for. */
+  /** Recent measurements of senses that an alarm of the device waits for. */
   | { kind: 'heard'; sIds: string[] }
-  /** Another profile became current, the current one was rejected, or another engine evaluates it from here on. */
+  /** Another profile became current, the current one was rejected, or from now on another engine evaluates it. */
   | { kind: 'profile' }
-  /** The senses that the device has now. */
+  /** The device's current senses. */
   | { kind: 'configuration'; sIds: string[] }
 );

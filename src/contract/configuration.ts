@@ -8,7 +8,7 @@ export const Sense = z
     min: z.number().optional(),
     max: z.number().optional(),
     minInterval: z.int().min(0).optional(),
-    /** How people are told of it; beyond the specification. */
+    /** How people see it, in addition to the specification. */
     name: Text.optional(),
     unit: Text.optional(),
     decimals: z.int().min(0).max(10).optional(),
@@ -30,7 +30,7 @@ const Module = z
 
 const maxRepeated = 100;
 
-/** A device's description of itself; specification section 2.4. A `sId` is unique in the device. */
+/** A device's description of itself; specification section 2.4. Each `sId` is unique in the device. */
 export const Configuration = z
   .object({
     device: z
@@ -50,7 +50,7 @@ export const Configuration = z
     for (const [m, { senses }] of module.entries()) {
       for (const [s, { sId }] of senses.entries()) {
         const path = ['module', m, 'senses', s, 'sId'];
-        // Each costs more than the sense itself, and more are not read.
+        // Each problem costs more than the sense itself, and nobody reads more.
         if (seen.has(sId) && (problems += 1) <= maxRepeated)
           context.addIssue({ code: 'custom', path, message: `${sId} is already in use` });
         seen.add(sId);
@@ -60,7 +60,7 @@ export const Configuration = z
   .meta({ id: 'Configuration' });
 export type Configuration = z.infer<typeof Configuration>;
 
-/** A device's senses by identifier; an `sId` is unique in its device. */
+/** A device's senses by `sId`, which is unique in the device. */
 export function sensesOf(configuration: Configuration): ReadonlyMap<string, Sense> {
   const senses = configuration.module.flatMap((module) => module.senses);
   return new Map(senses.map((sense) => [sense.sId, sense]));

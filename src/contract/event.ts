@@ -1,16 +1,16 @@
 import { z } from 'zod';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Where in a profile an event comes from; specification section 6. `ts` in milliseconds. */
+/** The place in a profile where an event originates; specification section 6. `ts` in milliseconds. */
 export type EngineCause = { pId: string; puId: number; stId: number; evId: number; ts: number };
 
-/** Which event of a device's current profile; its alarm is named by it. */
+/** Identifies an event of a device's current profile, and its alarm. */
 export type EventName = { puId: number; stId: number; evId: number };
 
-/** The measurement that completed a cause; a position gives 1 (inside) or 0 and its place beside it. */
+/** The measurement that completed a cause. A position has 1 (inside) or 0 as `val`, and its coordinates. */
 export type CauseSense = { sId: string; val: number; ts: number; lat?: number; long?: number };
 
-/** Which condition a cause's measurement met, and how often: the answer to "why did it fire?". */
+/** Which condition a cause's measurements met, and how often: the answer to "why did it fire?". */
 export type CauseDetail = {
   sId: string;
   orderId: number;
@@ -18,21 +18,24 @@ export type CauseDetail = {
   thresholds: Record<string, unknown>;
   /** The number that was compared, after `relative` and `decimalAcc`; absent for a position. */
   compared?: number;
-  /** What was compared is a statistic over so long (`over`), or a difference from the first value (`relative`). */
+  /**
+   * Set if the compared number is a statistic over this period (`over`), or a difference from the first value
+   * (`relative`).
+   */
   over?: { ms: number; stat: 'avg' | 'sum' | 'delta' };
   relative?: true;
   negate: boolean;
   matched: number;
   of: number;
   needed: number;
-  /** How long that had lasted when the event fired, ms: a condition (`forMs`), or a silence (`noneForMs`). */
+  /** How long the condition (`forMs`) or the silence (`noneForMs`) had lasted when the event fired, ms. */
   heldMs?: number;
   silentMs?: number;
-  /** When it began: the time of the first measurement that agreed, or the arrival of the last one. */
+  /** When that began: the time of the first measurement that agreed, or the arrival of the last one. */
   sinceTs?: number;
 };
 
-/** The device moved: `newValue` and `oldValue` are puIds, or stIds where only the state changed. */
+/** The device moved. `newValue` and `oldValue` are puIds, or stIds if only the state changed. */
 export type DeviceEvent = {
   type: 'device';
   ts: number;
@@ -42,7 +45,7 @@ export type DeviceEvent = {
   oldValue: number;
 };
 
-/** An event of a purpose fired. `notified: false` says that people were notified of its episode already. */
+/** An event of a purpose fired. `notified: false`: nobody was notified of this firing; `notNotified` says why. */
 export type SenseEvent = {
   type: 'sense';
   ts: number;
@@ -57,10 +60,10 @@ export type SenseEvent = {
 
 export type RecordedEvent = DeviceEvent | SenseEvent;
 
-/** An event on its way to the table. `key` recognises the same event when it is delivered again. */
+/** An event that is about to be stored. A repeated delivery of it has the same `key`. */
 export type NewEvent = { accountId: number; deviceId: number; key: string; event: RecordedEvent };
 
-/** Why nobody is told of a firing: the first of these that applies. */
+/** Why nobody is notified of a firing: the first reason that applies. */
 export const NotNotified = z
   .enum([
     'same-episode',

@@ -3,7 +3,7 @@ import { Configuration } from './configuration.ts';
 import { Purpose } from './purpose.ts';
 import { SentTs, TimeRequest } from './uplink.ts';
 
-/** How far a profile is on one of its devices. */
+/** The states of a profile on one of its devices. */
 export const profileStates = [
   'pending',
   'sent',
@@ -14,19 +14,19 @@ export const profileStates = [
 ] as const;
 export type ProfileState = (typeof profileStates)[number];
 
-/** What happens to a profile on a device. */
+/** What can happen to a profile on a device. */
 export type ProfileHappening = 'received' | 'accepted' | 'rejected' | 'superseded' | 'replaced';
 
 type Transition = {
   happening: ProfileHappening;
   from: readonly ProfileState[];
   to: ProfileState;
-  /** When it happens, and what follows, in the words of the docs. */
+  /** When it happens, and its effects, as the documentation describes them. */
   when: string;
   effects: string;
 };
 
-/** Every transition there is; a profile begins as `pending`. */
+/** All transitions. A profile begins as `pending`. */
 export const profileTransitions: readonly Transition[] = [
   {
     happening: 'received',
@@ -66,21 +66,21 @@ export const profileTransitions: readonly Transition[] = [
   },
 ];
 
-/** The transition that something makes, whatever the profile's state is now. */
+/** The transition caused by `happening`, whatever the profile's state is now. */
 export function transitionOf(happening: ProfileHappening): Transition {
   const found = profileTransitions.find((transition) => transition.happening === happening);
   if (!found) throw new Error(`no transition for ${happening}`);
   return found;
 }
 
-/** States of a profile that waits for the device's answer; a device has one such profile at most. */
+/** States of a profile that waits for the device's answer. A device has at most one such profile. */
 export const awaitingAnswer = transitionOf('superseded').from;
 
 /** States of a profile that a device still needs. */
 export const neededStates = transitionOf('accepted').from;
 
-// What devices are sent, as they may rely on it. Nothing is validated with these: they are what the
-// reference for firmware authors is made of.
+// The schemas of messages to devices, as devices may rely on them. They validate nothing; the reference for firmware
+// authors is made from them.
 
 /** The pending profile; `ts`: when it was installed. */
 export const ProfileDownlink = z.object({
@@ -92,13 +92,13 @@ export const ProfileDownlink = z.object({
 /** The configuration as it is stored; `ts`: since when. */
 export const ConfigurationDownlink = z.object({ ...Configuration.shape, ts: SentTs });
 
-/** The service's engine moved the device, or: this is where it stands. */
+/** The service's engine moved the device, or reports its current state. */
 export const StateDownlink = z.object({ puId: z.int(), stId: z.int(), ts: SentTs });
 
 /** The action `display.showText` of an event. */
 export const DisplayDownlink = z.object({ text: z.string(), ts: SentTs });
 
-/** Something that the device sent was not taken for what it claims to be. */
+/** Something that the device sent was not accepted as what it claims to be. */
 export const ErrorDownlink = z.object({
   topic: z.string(),
   reason: z.string(),
@@ -113,5 +113,5 @@ export const ErrorDownlink = z.object({
 /** A device's new token, with which it logs in from now on. */
 export const TokenDownlink = z.object({ deviceAuthToken: z.string(), ts: SentTs });
 
-/** The answer to `up/time`: what time it is, and what was sent with the question. */
+/** The answer to `up/time`: the time, and the `echo` of the request. */
 export const TimeDownlink = z.object({ ts: SentTs, echo: TimeRequest.shape.echo });

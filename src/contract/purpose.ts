@@ -5,7 +5,7 @@ import { Actions } from './actions.ts';
 import type { Configuration } from './configuration.ts';
 import { duration, integer, integer32, oneMinute, oneSecond, Position, Text } from './values.ts';
 
-/** Something wrong with how the parts of a purpose fit together. */
+/** A problem in how the parts of a purpose fit together. */
 type StructuralProblem = { path: (string | number)[]; message: string };
 
 /** A cause as far as it could be read: any member may be missing or of another type. */
@@ -14,10 +14,10 @@ type ReadableCause = { threshold?: unknown; thresholds?: unknown; measurement?: 
 type Members = Record<string, unknown>;
 type Path = (string | number)[];
 
-/** Longest window of a cause with `maxAgeMs`: it keeps the time of each of its outcomes. */
+/** The longest window of a cause with `maxAgeMs`, which keeps the time of each of its outcomes. */
 const maxAgedCount = 64;
 
-/** Members of a cause that contradict what it says of time, each with what to write instead. */
+/** Members of a cause that contradict its conditions on time, each with what to write instead. */
 function timeProblems(cause: ReadableCause, path: Path): StructuralProblem[] {
   const threshold = membersOf(cause.threshold);
   const thresholds = membersOf(cause.thresholds);
@@ -28,7 +28,7 @@ function timeProblems(cause: ReadableCause, path: Path): StructuralProblem[] {
   ];
 }
 
-/** A silence has no value that could be compared. */
+/** A silence has no value to compare. */
 function silenceProblems(threshold: Members, thresholds: Members, path: Path): StructuralProblem[] {
   if (threshold['noneForMs'] === undefined) return [];
   const compared = Object.keys(thresholds).filter((member) => isGiven(thresholds[member]));
@@ -86,7 +86,7 @@ function agedProblems(
   ];
 }
 
-/** `false` is as if it were absent. */
+/** `false` counts as absent. */
 const isGiven = (value: unknown) => value !== undefined && value !== false;
 
 function membersOf(value: unknown): Members {
@@ -106,9 +106,9 @@ type ReadableEvent = {
 const maxPurposeBytes = 256 * 1024;
 
 /**
- * What a purpose's own members contradict: two states or events with one number, a state that is
- * referred to and not there, conditions on time that exclude each other, a size beyond 256 KiB. Reads purposes
- * that are wrong in other ways too.
+ * Contradictions between members of a purpose: two states or events with the same number, a reference to a missing
+ * state, conditions on time that exclude each other, a size beyond 256 KiB. Also checks purposes that are invalid in
+ * other ways.
  */
 function structuralProblems(purpose: Readable | undefined): StructuralProblem[] {
   if (typeof purpose !== 'object' || purpose === null) return [];
@@ -165,13 +165,13 @@ function duplicates<K extends string>(
   });
 }
 
-/** The objects of what should be an array; their places are kept. */
+/** The objects in what should be an array, at their original indexes. */
 function listOf<T extends object>(value: unknown): T[] {
   if (!Array.isArray(value)) return [];
   return value.map((item: unknown) => (typeof item === 'object' && item !== null ? item : {}) as T);
 }
 
-/** Longest window, so that what a device has collected stays small enough to be written with every message. */
+/** The longest window. It keeps a device's evidence small enough to be written with every message. */
 const maxCount = 1_000;
 
 /** Specification section 2.5: "One sample gives it as the string form of a boolean." */
@@ -186,7 +186,7 @@ const BooleanOrText = z.union(
   'expected a boolean, or "true" or "false" as text',
 );
 
-/** Conditions on one measurement; those that are present must all agree. */
+/** Conditions on one measurement. All that are present must agree. */
 export const Thresholds = z
   .object({
     isOneOf: z.array(z.number()).optional(),
@@ -200,8 +200,8 @@ export const Thresholds = z
 export type Thresholds = z.infer<typeof Thresholds>;
 
 /**
- * `measurement` instructs the device, but for its `count`, which is the length of the window too. `forMs`,
- * `noneForMs`, `maxAgeMs` and `over` speak of time, in ms: docs/engine.md.
+ * `measurement` instructs the device, except for its `count`, which is also the length of the window. `forMs`,
+ * `noneForMs`, `maxAgeMs` and `over` are conditions on time, in ms: docs/engine.md.
  */
 export const Cause = z
   .object({
@@ -269,12 +269,12 @@ export const State = z
   .meta({ id: 'State' });
 export type State = z.infer<typeof State>;
 
-/** Structural problems that are listed: each costs more than what it is found in. */
+/** The most structural problems that are listed: each costs more than the part that has it. */
 const maxStructural = 100;
 
 /**
- * States, their events, the causes and actions of those; specification section 2.5. Parsing lists
- * every problem at once; unknown fields are left out.
+ * States, their events, and the events' causes and actions; specification section 2.5. Parsing lists all problems at
+ * once, and drops unknown fields.
  */
 export const Purpose = z
   .object({
@@ -289,22 +289,22 @@ export const Purpose = z
         context.addIssue({ code: 'custom', path, message });
       }
     },
-    // A field of a wrong type elsewhere must not hide what else is wrong.
+    // A field of the wrong type must not hide other problems.
     { when: () => true },
   )
   .meta({ id: 'Purpose' });
 export type Purpose = z.infer<typeof Purpose>;
 
-/** Where a problem of the purpose at `index` is said to be, as a JSON Pointer. */
+/** The JSON Pointer to the purpose at `index`, for problems. */
 export type PurposePath = (index: number) => string;
 
-/** How much of one thing there may be: characters of a name and of another text, senses of a device. */
+/** Size limits: characters of a name and of another text, senses of a device. */
 export type Sizes = { nameLength: number; textLength: number; sensesPerDevice: number };
 
-/** °C, mg/m³, L/min: it stands behind each value in a message. */
+/** °C, mg/m³, L/min: the unit follows each value in a message. */
 const maxUnitLength = 20;
 
-/** The texts of a device's description, and its senses, that are larger than they may be. */
+/** Texts of a device's description, and lists of senses, that exceed the limits. */
 export function checkConfigurationSizes(
   { device, module }: Configuration,
   sizes: Sizes,
@@ -334,7 +334,7 @@ export function checkConfigurationSizes(
   return problems;
 }
 
-/** The names and texts of a purpose that are longer than they may be. `path`: where it stands. */
+/** Names and texts of a purpose that exceed the limits. `path`: where the purpose is. */
 export function checkPurposeSizes(
   purpose: Purpose,
   { nameLength, textLength }: Sizes,
@@ -357,7 +357,7 @@ export function checkPurposeSizes(
   return problems;
 }
 
-/** The beginning of a text, as much of it as is kept. */
+/** The first `length` characters of a text. */
 export function cutText(text: string, length: number): string {
   return text.length <= length
     ? text
@@ -366,7 +366,7 @@ export function cutText(text: string, length: number): string {
         .join('');
 }
 
-/** A character is a code point, as a person counts them; none takes more than two of UTF-16's units. */
+/** Counts characters as code points, as people do. One has at most two UTF-16 code units. */
 function tooLong(text: string | undefined, length: number, path: string): Problem[] {
   if (text === undefined || text.length <= length) return [];
   if (text.length <= 2 * length && Array.from(text).length <= length) return [];

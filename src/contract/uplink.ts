@@ -6,7 +6,7 @@ import type { WallMs } from '../lib/clock-readings.ts';
 /** Milliseconds since the Unix epoch. */
 export const SentTs = z.int().min(0).meta({ description: 'Milliseconds since the Unix epoch.' });
 
-/** One measurement as a device sends it; the time of arrival stands in for an absent `ts`. */
+/** One measurement as a device sends it. The time of arrival replaces an absent `ts`. */
 export const SentMeasurement = z.object({
   sId: textOr('expected a sense, as in {"sId": "0x10", "val": 21.5}'),
   val: z.union([z.number(), Position], {
@@ -16,7 +16,7 @@ export const SentMeasurement = z.object({
 });
 export type SentMeasurement = z.infer<typeof SentMeasurement>;
 
-/** A device's report of where its own engine stands. */
+/** A device's report of the current state of its own engine. */
 export const StateReport = z.object({
   puId: z.int32(),
   stId: z.int32(),
@@ -49,7 +49,7 @@ export const EventReport = z.object({
 });
 export type EventReport = z.infer<typeof EventReport>;
 
-/** A device's answer to a profile it was handed. */
+/** A device's answer to a profile. */
 export const ProfileAnswer = z.object({
   pId: Text,
   state: z.enum(['current', 'rejected']),
@@ -58,7 +58,7 @@ export const ProfileAnswer = z.object({
 });
 export type ProfileAnswer = z.infer<typeof ProfileAnswer>;
 
-/** What a device publishes on `up/profile`: its answer, or the wish to be sent what waits for it. */
+/** A message on `up/profile`: the device's answer, or a request for the profile that waits for it. */
 export const ProfileMessage = z.discriminatedUnion(
   'state',
   [ProfileAnswer, z.object({ state: z.literal('request') })],
@@ -66,20 +66,23 @@ export const ProfileMessage = z.discriminatedUnion(
 );
 export type ProfileMessage = z.infer<typeof ProfileMessage>;
 
-/** A device without a clock asks what time it is; `echo` comes back, so that it knows which question was answered. */
+/**
+ * A device without a clock asks for the time. The answer returns `echo`, so that the device knows which request it
+ * answers.
+ */
 export const TimeRequest = z.object({ echo: z.union([z.number(), z.string().max(64)]).optional() });
 export type TimeRequest = z.infer<typeof TimeRequest>;
 
-/** Measurements, or events, in one message. */
+/** Measurements or events in one message. */
 export const maxItems = 1_000;
 
 /**
- * `index` is the item's place in the array that was sent, or null where a single one was sent. `isStamped`: it
- * came without a time, and has that of its arrival.
+ * `index` is the item's place in the array that was sent; null for a single item. `isStamped`: it was sent without a
+ * time, and got that of its arrival.
  */
 export type Item<T> = { index: number | null; value: T; isStamped?: true };
 
-/** What a payload turned out to be. Items that are wrong are left out here and listed as rejections. */
+/** The parsed content of a payload. Invalid items are omitted and listed as rejections. */
 export type UplinkContent =
   | { kind: 'measurements'; items: Item<SentMeasurement>[] }
   | { kind: 'state'; report: StateReport }
@@ -90,76 +93,75 @@ export type UplinkContent =
   | { kind: 'time'; request: TimeRequest }
   | { kind: 'none' };
 
-/** A message of a device, parsed, on its way to `ingest`. Free of any protocol library's types. */
+/** A parsed message of a device on its way to `ingest`, without any protocol library's types. */
 export type Uplink = {
   /** As it was published, for rejections. */
   topic: string;
-  /** First 1 KiB of the payload as text, for rejections; may be made when it is asked for. */
+  /** The first 1 KiB of the payload as text, for rejections; may be computed on demand. */
   readonly excerpt: string;
-  /** All of it as text, for what the database refuses; made when it is asked for. Absent: there is no more. */
+  /** The whole payload as text, for what the database refuses; computed on demand. Absent: the excerpt is all. */
   readonly payload?: string;
   arrivedTs: WallMs;
   content: UplinkContent;
-  /** Its account brings too many events and cannot be made to wait: none of its events is recorded. */
+  /** Its account sends too many events and cannot be slowed down, so none of its events is recorded. */
   leavesEventsOut?: true;
-  /** A few of those that it has; the last one may stand for the others. */
+  /** Some of its rejections; the last one may count the others. */
   rejections: Rejection[];
-  /** What it took to parse, in what an ordinary measurement takes of ingest; absent: nothing. */
+  /** The cost of parsing it, in multiples of what ingest spends on an ordinary measurement; absent: none. */
   readonly parsingCost?: number;
 };
 
 /**
- * What became of a message's items. `repeated`: they were stored before, or change nothing. Of `rejected` the
- * first ones, and one that counts the others (`more`).
+ * What happened to a message's items. `repeated`: they were stored before, or change nothing. `rejected`: the first
+ * rejections, and one that counts the others (`more`).
  */
 export type Outcome = { stored: number; repeated: number; rejected: Rejection[] };
 
-/** Who is told, once, what became of a message. */
+/** Learns, once, what happened to a message. */
 export type Delivery = {
-  /** Asked as long as no transaction holds the message: whether it need not be stored any more. */
+  /** Whether the message need not be stored any more. Read for as long as no transaction contains the message. */
   readonly isWithdrawn: boolean;
-  /** What became of each item, told before `stored`. Absent: nothing is counted, which costs nothing. */
+  /** The outcome of each item, before `stored`. Absent: items are not counted, which saves the cost. */
   settled?(outcome: Outcome): void;
-  /** It is committed. */
+  /** The message is committed. */
   stored(): void;
-  /** It is not, nor will it be: `device-gone`, or `unavailable` where it was withdrawn or the service stops. */
+  /** The message will not be stored: `device-gone`, or `unavailable` if it was withdrawn or the service stops. */
   failed(error: unknown): void;
 };
 
-/** When no more messages of an account's devices are to be taken. */
+/** Tells when to stop taking messages of an account's devices. */
 export type AccountThrottle = {
-  /** For how many ms; 0: now. Asked with every message: costs no query. */
+  /** For how many ms to wait; 0: not at all. Called for every message, so it must not query. */
   waitMs(accountId: number): number;
-  /** A message of the device waits for that; told for each one. */
+  /** A message of the device waits for that. Called for each one. */
   waits(device: DeviceIdentity, topic: string): void;
-  /** Whether the wait is for room in its storage, which may take days. Absent: it never is. */
+  /** Whether the account waits for storage to become free, which may take days. Absent: it never does. */
   isFull?(accountId: number): boolean;
 };
 
-/** A device whose credentials were checked. */
+/** A device whose credentials were verified. */
 export type DeviceIdentity = {
   deviceId: number;
   uuid: string;
   accountId: number;
-  /** The connector that it was last seen at, or else was given; absent where nobody asks. */
+  /** The connector where it was last seen, or else its assigned one; absent where it is not needed. */
   connectorId?: number;
 };
 
 /**
- * A message towards a device. An acknowledgement settles the profile that `pId` names, or ends the keeping of the
- * text that `keptId` does; of a device the newer text has the higher one.
+ * A message to a device. An acknowledgement marks the profile `pId` as received, or the text `keptId` as no longer
+ * needed. Of two texts of a device, the newer one has the higher `keptId`.
  */
 export type Downlink = { topic: DownTopic; payload: unknown; pId?: string; keptId?: number };
 
-/** What is read from the database when it falls due, not only when the device subscribes. */
+/** Topics whose messages are read from the database when they fall due, not only when the device subscribes. */
 export type DueTopic = 'profile' | 'configuration' | 'display';
 
 /**
- * Something a device sent that is kept but not taken for what it claims to be.
- * `reason` is a stable word for programs, `message` a sentence for people,
- * `path` a JSON Pointer into the payload. `more`: it stands for that many of the same message, or of the
- * device's same minute, that are counted only. `details`: the values that `message` names, for who says it
- * in another language.
+ * Something from a device that is recorded but not accepted as what it claims to be. `reason` is a stable word for
+ * programs, `message` a sentence for people, `path` a JSON Pointer into the payload. `more`: the entry counts this many
+ * further ones of the same message, or of the device's same minute. `details`: the values in `message`, for
+ * translations.
  */
 export type Rejection = {
   reason: RejectionReason;
@@ -169,14 +171,14 @@ export type Rejection = {
   details?: RejectionDetails;
 };
 
-/** Times in ms. `min` and `max` are what was allowed when it was refused. */
+/** Times in ms. `min` and `max` are the limits at the time of the rejection. */
 export type RejectionDetails = {
   sId?: string;
   val?: number;
   min?: number;
   max?: number;
   ts?: number;
-  /** The most that a time may be ahead of its arrival, or before it. */
+  /** How far a time may be ahead of its arrival, or behind it. */
   maxAheadMs?: number;
   maxAgeMs?: number;
 };
@@ -204,13 +206,13 @@ export type RejectionReason =
   | 'more-of-message'
   | 'more-of-minute';
 
-/** Stands for what is wrong with a message beyond the rejections that are kept one by one. */
+/** Counts the problems of a message beyond those that are recorded individually. */
 export function countedOnly(more: number): Rejection {
   const message = `And ${more} more in this message.`;
   return { reason: 'more-of-message', message, more };
 }
 
-/** Stands for what was wrong in one minute beyond the rejections of a device that are kept one by one. */
+/** Counts a device's rejections of one minute beyond those that are recorded individually. */
 export function furtherOfMinute(more: number): Rejection {
   return {
     reason: 'more-of-minute',
@@ -230,7 +232,7 @@ export const upTopics = [
 ] as const;
 export type UpTopic = (typeof upTopics)[number];
 
-/** What a device is sent, below `devices/{uuid}/down/`. */
+/** What a device receives, below `devices/{uuid}/down/`. */
 export const downTopics = [
   'profile',
   'configuration',
@@ -243,8 +245,8 @@ export const downTopics = [
 export type DownTopic = (typeof downTopics)[number];
 
 /**
- * What a device is sent that asks for everything. A new token is a credential, and a device that has never heard of it
- * may write it where others read it: it is sent to who names its topic.
+ * The topics of a wildcard subscription. A new token is a credential, and a device that does not know that topic might
+ * log it where others can read it. So `token` is sent only to devices that subscribe to it by name.
  */
 export const unnamedDownTopics: readonly DownTopic[] = downTopics.filter(
   (topic) => topic !== 'token',
@@ -256,8 +258,8 @@ export const downPrefix = (uuid: string) => `devices/${uuid}/down/`;
 const uuidAt = 'devices/'.length;
 
 /**
- * Whether a topic or filter begins with a device's `upPrefix` or `downPrefix`. Its uuid may be written in capitals
- * there, as some platforms do: they are the same on input, RFC 9562 section 4.
+ * Whether a topic or filter begins with a device's `upPrefix` or `downPrefix`. Its uuid may be in upper case, as some
+ * platforms write it: case does not matter on input, RFC 9562 section 4.
  */
 export function isBelow(topic: string, prefix: string): boolean {
   if (topic.startsWith(prefix)) return true;
@@ -269,13 +271,13 @@ export function isBelow(topic: string, prefix: string): boolean {
   );
 }
 
-/** The uplink topic that `topic` is for a device whose `upPrefix` is given; null below it but unknown. */
+/** The uplink topic of `topic`, for a device with this `upPrefix`; null if it is unknown. */
 export function findUpTopic(topic: string, prefix: string): UpTopic | null {
   const name = topic.slice(prefix.length) as UpTopic;
   return upTopics.includes(name) ? name : null;
 }
 
-/** The device that a topic below `devices/{uuid}/up/` belongs to, in lower case; null for any other topic. */
+/** The device of a topic below `devices/{uuid}/up/`, in lower case; null for any other topic. */
 export function findPublisher(topic: string): string | null {
   const [root, uuid, direction, ...rest] = topic.split('/', 4);
   return root === 'devices' && uuid && direction === 'up' && rest.length > 0
@@ -284,14 +286,14 @@ export function findPublisher(topic: string): string | null {
 }
 
 /**
- * The downlink topics that a filter below the device's own `down/` takes in; null for a filter that
- * reaches beyond it (`#`, `+/…`, `$SYS/…`, `$share/…`, another device's). MQTT 3.1.1 section 4.7.1.
+ * The downlink topics that match a filter below the device's own `down/`; null for a filter that reaches further (`#`,
+ * `+/…`, `$SYS/…`, `$share/…`, another device's). MQTT 3.1.1 section 4.7.1.
  */
 export function findMatchedTopics(filter: string, prefix: string): DownTopic[] | null {
   if (!isBelow(filter, prefix)) return null;
   const [first, second, ...rest] = filter.slice(prefix.length).split('/', 3);
   if (first === '#') return [...unnamedDownTopics];
-  // "profile/#" takes in its parent "profile"; nothing lies deeper.
+  // "profile/#" also matches its parent "profile"; there is nothing deeper.
   if (rest.length > 0 || (second !== undefined && second !== '#')) return [];
   return first === '+' ? [...unnamedDownTopics] : downTopics.filter((topic) => first === topic);
 }

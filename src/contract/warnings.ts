@@ -12,7 +12,7 @@ import type { Actions } from './actions.ts';
 import type { Purpose, PurposePath } from './purpose.ts';
 import { normalizePhoneNumber } from './values.ts';
 
-/** What to write instead, by the code of a warning; docs/warnings.md has an example of each. */
+/** What to write instead, by warning code. docs/warnings.md has an example of each. */
 const hints = {
   'unknown-member': 'remove it, or start its name with x- if it is for your own use',
   'unreachable-purpose':
@@ -49,7 +49,7 @@ const hints = {
 export type WarningCode = keyof typeof hints;
 export const warningCodes = Object.keys(hints) as WarningCode[];
 
-/** Something that is taken, but probably a mistake. `path`: a JSON Pointer into what was sent. */
+/** Valid input that is probably a mistake. `path`: a JSON Pointer into what was sent. */
 export type Warning = {
   path: string;
   code: WarningCode;
@@ -58,7 +58,7 @@ export type Warning = {
   meant?: string;
 };
 
-/** `what`: what will happen, or will not. The message says that, and what to write `instead`. */
+/** `what`: the consequence. The message consists of that and of what to write `instead`. */
 export function warning(
   code: WarningCode,
   path: string,
@@ -68,10 +68,10 @@ export function warning(
   return { path, code, message: `${what}; ${instead}` };
 }
 
-/** A purpose with more warnings is wrong as a whole: a list of all helps nobody. */
+/** The most warnings that are listed: a purpose with more is wrong as a whole. */
 export const maxWarnings = 100;
 
-/** As answers have them. */
+/** Warnings in answers. */
 export const Warnings = z
   .array(
     z
@@ -93,20 +93,20 @@ export const Warnings = z
       'codes. `path` is a JSON Pointer into the request.',
   });
 
-/** What several had to say: each once, a hundred at most. */
+/** All warnings of several lists, without duplicates, at most a hundred. */
 export function joinWarnings(...lists: Warning[][]): Warning[] {
   const known = new Map(lists.flat().map((it) => [`${it.code} ${it.path} ${it.message}`, it]));
   return [...known.values()].slice(0, maxWarnings);
 }
 
-/** Of answers that the specification gives no warnings: absent where there is nothing to say. */
+/** For answers to which the specification gives no warnings: absent if there are none. */
 export const SomeWarnings = Warnings.optional();
 
 /** The member `warnings` of such an answer. */
 export const sayWarnings = (warnings: Warning[]): { warnings?: Warning[] } =>
   warnings.length > 0 ? { warnings } : {};
 
-/** What people write, by what is known: the first that stands where they wrote it was meant. */
+/** What people write instead of a known name. The first known name that is valid in that place was meant. */
 const synonyms: Record<string, readonly string[]> = {
   isGt: ['isAbove', 'above', 'gt', 'greaterThan', 'isGreaterThan', 'min'],
   isLt: ['isBelow', 'below', 'lt', 'lessThan', 'isLessThan', 'max'],
@@ -139,12 +139,14 @@ const synonyms: Record<string, readonly string[]> = {
   gotoStId: ['goto', 'target', 'state'],
 };
 
-/** All that the schema does not know of a value, a hundred at most, each with the known name that was meant. */
+/**
+ * Warns of members that the schema does not know, at most a hundred, each with the known name that was probably meant.
+ */
 export function warnOfUnknown(schema: z.core.$ZodType, value: unknown): Warning[] {
   return warnBeyond(knownOf(schema), value);
 }
 
-/** The same of what none of several schemas knows: of a body that may be an answer sent back. */
+/** The same for members that none of several schemas knows: a body may be an answer sent back. */
 export function warnOfUnknownTo(...schemas: z.core.$ZodType[]) {
   const known = knownOfAll(schemas);
   return (_schema: z.core.$ZodType, value: unknown): Warning[] => warnBeyond(known, value);
@@ -163,8 +165,8 @@ function warnBeyond(known: KnownMembers, value: unknown): Warning[] {
 const shorten = (name: string) => (name.length > 64 ? `${name.slice(0, 63)}…` : name);
 
 /**
- * The known name that was meant: a synonym's, one that stands in an object beside it (`thresholds.isGt`),
- * the nearest one, or one of the objects around it. Null where nothing is alike.
+ * The known name that was probably meant: a synonym, a member of an object beside it (`thresholds.isGt`), the nearest
+ * name, or a member of one of the objects around it. Null if nothing is similar.
  */
 function findMeant({ name, within }: Pick<UnknownMember, 'name' | 'within'>): string | null {
   const [here, ...around] = within;
@@ -180,7 +182,7 @@ function findMeant({ name, within }: Pick<UnknownMember, 'name' | 'within'>): st
   );
 }
 
-/** The member of an object beside it that is called like that. */
+/** A member with that name of an object beside it. */
 function findInside(here: KnownMembers, name: string): string | null {
   for (const [beside, { members }] of here.members ?? [])
     if (members?.has(name)) return `${beside}.${name}`;
@@ -195,7 +197,7 @@ function firstOf(names: string[], find: (name: string) => string | null): string
   return null;
 }
 
-/** Actions that lack what they need, and so do nothing. */
+/** Warns of actions that do nothing because something is missing. */
 export function warnOfActions(purposes: readonly Purpose[], pathOf: PurposePath): Warning[] {
   const warnings: Warning[] = [];
   for (const [index, { states }] of purposes.entries())
@@ -220,7 +222,7 @@ function lacking({ sms, engine, display }: Actions): [name: string, what: string
   return found;
 }
 
-/** What is no telephone number as E.164 has it: no provider can call it. */
+/** Warns of phone numbers that are not in E.164 form: no provider can reach them. */
 export function warnOfNumberForms(purposes: readonly Purpose[], pathOf: PurposePath): Warning[] {
   const warnings: Warning[] = [];
   for (const { phoneNumber, path } of listPhoneNumbers(purposes, pathOf)) {
@@ -232,14 +234,14 @@ export function warnOfNumberForms(purposes: readonly Purpose[], pathOf: PurposeP
   return warnings;
 }
 
-/** The numbers that SMS are asked for to, at their places. */
+/** The phone numbers of all SMS actions, with their paths. */
 export function* listPhoneNumbers(purposes: readonly Purpose[], pathOf: PurposePath) {
   for (const { phoneNumbers, path } of listSms(purposes, pathOf))
     for (const [n, phoneNumber] of phoneNumbers.entries())
       yield { phoneNumber, path: `${path}/${n}` };
 }
 
-/** Those SMS that have a text and a number. */
+/** The SMS actions that have a text and a number. */
 export function* listSms(purposes: readonly Purpose[], pathOf: PurposePath) {
   for (const [index, { states }] of purposes.entries())
     for (const [s, { events }] of states.entries())

@@ -10,15 +10,15 @@ import {
   type SchemaState,
 } from './schema-state.ts';
 
-// The schema as 0.4.0 left it. 0.4.0 came to it by 35 migrations; here it is one description, in src/db/schema, that an
-// empty database is made of in one step. The names of the 35 are still written, so that a database counts as one on
-// which they ran: for this version, for the earlier ones that may run beside it, and for portable copies. What a database
-// with fewer of them lacks only 0.4.0 can add.
+// The schema as 0.4.0 left it. 0.4.0 reached it through 35 migrations. Here it is one description, in src/db/schema,
+// from which an empty database is created in one step. The names of the 35 are still recorded, so that the database
+// counts as one on which they ran: for this version, for earlier ones that may run beside it, and for portable copies.
+// Only 0.4.0 can run the migrations that an older database lacks.
 
 /** The last version that migrates databases of the versions before it, and its commit. */
 export const bridge = { version: '0.4.0', commit: '2b6ac1289c679c0c2d9fce0efa5bcb54fcc0a2ca' };
 
-/** What those migrations let go on writing: up to 0.2.0 all could, and from then on 0.2.0. */
+/** The lowest version that could still write after each of these migrations. */
 const namesByLeastWriter: [leastWriter: string, names: string[]][] = [
   [
     '0.1.0',
@@ -67,12 +67,12 @@ const namesByLeastWriter: [leastWriter: string, names: string[]][] = [
   ],
 ];
 
-/** The migrations that src/db/schema stands for, in their order. */
+/** The migrations that src/db/schema replaces, in order. */
 export const baseline: readonly KnownMigration[] = namesByLeastWriter.flatMap(
   ([leastWriter, names]) => names.map((name) => ({ name, leastWriter })),
 );
 
-/** All migrations of this program, those of the baseline first; `dir` is where the others are. */
+/** All migrations of this program, those of the baseline first. `dir` contains the others. */
 export async function listKnownMigrations(dir = migrationsDir): Promise<KnownMigration[]> {
   return [...baseline, ...(await listMigrations(dir))];
 }
@@ -80,15 +80,15 @@ export async function listKnownMigrations(dir = migrationsDir): Promise<KnownMig
 const schemaDir = fileURLToPath(new URL('./schema/', import.meta.url));
 
 /**
- * Makes the tables of the baseline in an empty database, in one transaction, and notes its migrations as run. `schema`
- * is there and empty, and the session's `sensorium.program_version` says who does it.
+ * Creates the tables of the baseline in an empty database, in one transaction, and records its migrations as run.
+ * `schema` must exist and be empty, and the session's `sensorium.program_version` must be set.
  */
 export async function makeBaseline(client: pg.Client, schema: string): Promise<void> {
   const files = (await readdir(schemaDir)).filter((file) => file.endsWith('.sql')).sort();
   const texts = await Promise.all(files.map((file) => readFile(join(schemaDir, file), 'utf8')));
   await client.query('begin');
   try {
-    // Extensions have their functions in `public`.
+    // The functions of extensions are in `public`.
     await client.query(`set local search_path to ${pg.escapeIdentifier(schema)}, public`);
     for (const text of texts) await client.query(text);
     await client.query(
@@ -105,7 +105,7 @@ export async function makeBaseline(client: pg.Client, schema: string): Promise<v
   }
 }
 
-/** Throws a StartError for a database that some migrations of the baseline have not reached; it is left as it is. */
+/** Throws a StartError for a database that lacks migrations of the baseline, and leaves it unchanged. */
 export function refuseEarlier({ applied }: Pick<SchemaState, 'applied'>): void {
   if (applied.length === 0) return;
   const missing = findMissing(applied.map(({ name }) => name));
@@ -116,7 +116,7 @@ export function refuseEarlier({ applied }: Pick<SchemaState, 'applied'>): void {
   ]);
 }
 
-/** The same for a portable copy with these migrations; `of` says which. */
+/** The same for a portable copy with these migrations. `of` names the copy. */
 export function refuseEarlierCopy(migrations: readonly string[], of: string): void {
   const missing = findMissing(migrations);
   if (missing === null) return;
@@ -126,7 +126,7 @@ export function refuseEarlierCopy(migrations: readonly string[], of: string): vo
   ]);
 }
 
-/** In words, which migrations of the baseline are not among these; null: they all are. */
+/** Describes the migrations of the baseline that are missing; null if none is. */
 function findMissing(names: readonly string[]): string | null {
   const missing = baseline.filter(({ name }) => !names.includes(name));
   if (missing[0] === undefined) return null;

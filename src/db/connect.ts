@@ -20,8 +20,8 @@ const timeoutMs = 4_500;
 const leastMs = 1_500;
 
 /**
- * The first connection to a database. A wrong address, or a server that is not usable, is thrown as a
- * StartError of one line, which never contains the password; one that may be there later, as one that `mayPass`.
+ * Opens the first connection to a database. Throws a StartError of one line, which never contains the password, for a
+ * wrong address or an unusable server. If the problem may be temporary, the error has `mayPass`.
  */
 export async function connectFirst(connectionString: string): Promise<pg.Client> {
   // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for a server
@@ -30,7 +30,7 @@ export async function connectFirst(connectionString: string): Promise<pg.Client>
   // oxlint-disable-next-line no-restricted-globals -- the start of a process waits for a server
   const leftMs = timeoutMs - (performance.now() - startedMs);
   const client = makeClient(connectionString, Math.max(leastMs, Math.round(leftMs)));
-  // A lost connection fails the query under way; without a listener it would end the process too.
+  // A lost connection fails the query under way. Without a listener it would end the process too.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -41,22 +41,26 @@ export async function connectFirst(connectionString: string): Promise<pg.Client>
   }
 }
 
-/** Before the driver connects: its errors for other protocols depend on what the other side sends. */
+/**
+ * Checks what answers before the driver connects. The driver's errors for other protocols depend on what the other side
+ * sends.
+ */
 async function askWhoIsThere(connectionString: string): Promise<void> {
   const client = makeClient(connectionString, timeoutMs);
-  // With TLS from the first byte nothing can be asked without it.
+  // With direct TLS negotiation there is nothing to ask in plain text.
   if ('sslNegotiation' in client && client.sslNegotiation === 'direct') return;
   const place = placeOf(client);
   const answer = await ask(place, sslRequest, { timeoutMs: timeoutMs - leastMs });
   if (answer.kind === 'failed') {
     const { error } = answer;
     const what = `${whyUnreachable(error, place)}: start the database, or correct host and port`;
-    // All but a socket that this user may not use. A name that nobody knows may be one of a container that is not there yet.
+    // May pass, except for a socket that this user may not use. An unknown name may be that of a container that is not
+    // up yet.
     throw notReached(what, { cause: error, mayPass: codeOf(error) !== 'EACCES' });
   }
   if (!isPostgres(answer)) {
     const what = whatIsThere(answer, nameOfPlace(place));
-    // What says nothing may be a server that hangs, or a proxy without a server behind it.
+    // A server that says nothing may hang, or be a proxy without a server behind it.
     const mayPass = answer.kind !== 'said';
     throw notReached(`expected PostgreSQL, but ${what}: correct host and port`, { mayPass });
   }
@@ -79,7 +83,7 @@ function makeClient(connectionString: string, connectionTimeoutMillis: number): 
     const options = optionsOf(sessionFormats);
     return new pg.Client({ connectionString, connectionTimeoutMillis, options });
   } catch (error) {
-    // Such as an sslrootcert file that is missing.
+    // For example an sslrootcert file that is missing.
     throw notReached(`it cannot be used (${messageOf(error)})`, { cause: error });
   }
 }
@@ -92,10 +96,10 @@ function notReached(what: string, options?: { cause?: unknown; mayPass?: boolean
   return new StartError(`DATABASE_URL: ${what}.`, options);
 }
 
-/** The oldest major version that is tested; its SQL needs 13. */
+/** The oldest major version that is tested. The SQL needs 13. */
 const leastMajor = 15;
 
-/** Throws a StartError of one line where this server cannot be used. */
+/** Throws a StartError of one line if the service cannot use this server. */
 export async function checkServer(sql: Sql, name: string): Promise<void> {
   await checkVersion(sql, name);
   await checkWritable(sql, name);
@@ -139,8 +143,8 @@ type Rights = {
 };
 
 /**
- * Throws a StartError of one line where this role may not create what is missing; called before anything is
- * changed. A complete database needs no right to create. `schema`: where the tables are to be.
+ * Throws a StartError of one line if this role may not create what is missing. Call it before anything is changed. A
+ * complete database needs no right to create. `schema`: where the tables belong.
  */
 export async function checkDatabaseRights(sql: Sql, schema: string): Promise<void> {
   const found = await findRights(sql, schema);
@@ -157,7 +161,7 @@ export async function checkDatabaseRights(sql: Sql, schema: string): Promise<voi
     );
 }
 
-/** From the catalogue, which also shows what this role may not use. */
+/** Reads the catalog, which also lists what this role may not use. */
 async function findRights(sql: Sql, schema: string): Promise<Rights> {
   const { rows } = await sql.query<Rights>(
     `select

@@ -3,15 +3,15 @@
 const epochMs = Date.UTC(2000, 0, 1);
 const signature = Buffer.from('PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0', 'latin1');
 const none = 0xffff;
-/** A field with its length before it: all kinds that are written here have eight bytes. */
+/** A field with its length in front. All types written here have eight bytes. */
 const fieldBytes = 12;
 
-/** Rows in PostgreSQL's binary format: nothing has to be written out as text, nor read as such. */
+/** Rows in PostgreSQL's binary format, which need no conversion to and from text. */
 export class CopyRows {
   #bytes = Buffer.allocUnsafe(8_192);
   #at = signature.copy(this.#bytes);
 
-  /** Begins the next row, of so many fields: there is room for all of them then. */
+  /** Begins the next row, and reserves space for this many fields. */
   row(fields: number): this {
     this.#reserve(2 + fields * fieldBytes);
     this.#at = this.#bytes.writeUInt16BE(fields, this.#at);
@@ -37,7 +37,7 @@ export class CopyRows {
     return this;
   }
 
-  /** All of it; nothing can be added afterwards. */
+  /** Returns all rows. Nothing can be added afterwards. */
   end(): Buffer {
     this.#reserve(2);
     const end = this.#bytes.writeUInt16BE(none, this.#at);

@@ -16,54 +16,52 @@ export type Database = Sql & {
   /** Commits what `work` did, or rolls back when it throws. */
   transaction<T>(work: (tx: Transaction) => Promise<T>, options?: TransactionOptions): Promise<T>;
   /**
-   * Resolves when what was read before the call is as safe as a commit: also on the synchronous standby, where there is
-   * one. For answers that say "it is there already", or "it is gone", and write nothing. However many ask, one commit
-   * at a time is under way.
+   * Resolves when everything that was read before the call is as safe as a commit, on the synchronous standby too. For
+   * answers that say "it exists already" or "it is gone" and write nothing. All callers share one commit at a time.
    */
   confirmReads(): Promise<void>;
   pool: pg.Pool;
   /**
-   * Waits for what is under way, and closes the connections. Where that may take `withinMs` at most, what is still under
-   * way after half of it is ended in the server, so that no session is left there.
+   * Waits for work under way, then closes the connections. With `withinMs`, sessions that are still busy after half of
+   * that time are ended in the server, so that none is left there.
    */
   close(withinMs?: number): Promise<void>;
 };
 
 export type DatabaseOptions = {
   connectionString: string;
-  /** Where the tables are, as `migrate` said. */
+  /** The schema of the tables, as returned by `migrate`. */
   schema: string;
   maxConnections: number;
   connectTimeoutMs: number;
-  /** Sent to the server: a statement that takes longer is cancelled there. */
+  /** The server cancels a statement that takes longer. */
   statementTimeoutMs: number;
-  /** How long an answer is waited for on this side, ms; a second longer than a statement may take unless said. */
+  /** How long this side waits for an answer, ms; default: a second longer than a statement may take. */
   answerTimeoutMs?: number;
-  /** Statements of one transaction are sent without waiting for the answers to those before. */
+  /** Sends the statements of a transaction without waiting for earlier answers. */
   pipeline?: boolean;
   /**
-   * Named statements are planned once, for any number of elements. By default PostgreSQL plans statements
-   * with arrays again for each length, which for a few elements takes longer than the statement.
+   * Plans named statements once, for arrays of any length. By default PostgreSQL plans a statement with arrays again
+   * for each length, which for a few elements takes longer than the statement.
    */
   keepPlans?: boolean;
-  /** What the server calls its connections, unless the connection string names them. */
+  /** The application name of its connections, unless the connection string has one. */
   applicationName?: string;
-  /** A transaction's commit has returned. */
+  /** Called when a transaction's commit has returned. */
   onCommitted?: () => void;
-  /** A connection error outside any query; the pool replaces the connection by itself. */
+  /** A connection failed outside any query. The pool replaces it by itself. */
   onIdleError: (error: Error) => void;
-  /** A table was not where `schema` says; the statement fails with `unavailable`. */
+  /** A table was not in `schema`. The statement fails with `unavailable`. */
   onMissingTable?: () => void;
 };
 
-/** Connects lazily: nothing is opened before the first query. */
+/** Connects lazily: opens no connection before the first query. */
 export function openDatabase(options: DatabaseOptions): Database {
   const settings = {
     statement_timeout: options.statementTimeoutMs,
     ...sessionFormats,
     search_path: searchPathFor(options.schema),
-    // Late data may touch any number of compressed rows. PostgreSQL without TimescaleDB accepts the setting
-    // and ignores it.
+    // Late data may touch any number of compressed rows. PostgreSQL without TimescaleDB ignores this setting.
     'timescaledb.max_tuples_decompressed_per_dml_transaction': 0,
     ...(options.applicationName ? { application_name: options.applicationName } : {}),
     ...(options.keepPlans ? { plan_cache_mode: 'force_generic_plan' } : {}),
@@ -73,19 +71,19 @@ export function openDatabase(options: DatabaseOptions): Database {
     max: options.maxConnections,
     connectionTimeoutMillis: options.connectTimeoutMs,
     options: optionsOf(settings),
-    // A server that stopped answering cannot cancel: give up on this side a little later.
+    // A server that no longer answers cannot cancel a statement, so this side gives up a little later.
     query_timeout: options.answerTimeoutMs ?? options.statementTimeoutMs + 1_000,
     types,
     // oxlint-disable-next-line typescript/no-misused-promises -- the pool waits for it, which its types do not say
     onConnect: rememberSession,
     ...(options.pipeline ? { pipeline: true } : {}),
   });
-  // The pool says that it is closed before its connections are: one that the server ends then is not lost.
+  // The pool reports its end before its connections are closed. A connection that the server ends then is not lost.
   pool.on('error', (error) => {
     if (!pool.ending) options.onIdleError(error);
   });
-  // A connection may end while a transaction holds it, between two statements: without a listener that
-  // error would end the process. The next statement fails, which is enough.
+  // A connection may end between two statements of a transaction. Without a listener that error would end the process.
+  // The next statement fails, which is enough.
   pool.on('connect', (client) => {
     client.on('error', () => undefined);
     failUnreplicated(client);
@@ -118,7 +116,7 @@ export function openDatabase(options: DatabaseOptions): Database {
   };
 }
 
-/** By what a session of the server is named that has to be ended: see `GivenUpSessions`. */
+/** The key of each connection's session in the server, for ending it: see `GivenUpSessions`. */
 const sessions = new WeakMap<object, string>();
 
 async function rememberSession(client: pg.ClientBase): Promise<void> {
@@ -126,8 +124,8 @@ async function rememberSession(client: pg.ClientBase): Promise<void> {
 }
 
 /**
- * Lends out connections. The place in the pool of one that is given up is free only when its session has ended in the
- * server: there are never more sessions than the pool has places.
+ * Lends out connections. A given-up connection frees its place in the pool only once its session in the server has
+ * ended, so there are never more sessions than places.
  */
 function lend(pool: pg.Pool, givenUp: GivenUpSessions): Lender & { endAll(): void } {
   const lent = new Set<pg.PoolClient>();
@@ -137,7 +135,7 @@ function lend(pool: pg.Pool, givenUp: GivenUpSessions): Lender & { endAll(): voi
     async take() {
       const client = await pool.connect();
       lent.add(client);
-      // It was still being made when the pool was closed, so that nobody has ended it yet.
+      // The connection was still being opened when the pool closed, so nothing has ended it yet.
       if (isEnding) void end(client);
       return client;
     },
@@ -166,7 +164,7 @@ async function queryOnce(lender: Lender, text: string, values?: unknown[]) {
   }
 }
 
-/** Whoever asks while the work is under way waits for the next one, together with all others who do. */
+/** Callers that arrive while the work is under way share the next run. */
 function oneAfterAnother(work: () => Promise<void>): () => Promise<void> {
   let running: Promise<unknown> = Promise.resolve();
   let next: Promise<void> | null = null;
@@ -181,14 +179,14 @@ function oneAfterAnother(work: () => Promise<void>): () => Promise<void> {
   };
 }
 
-/** Where it is there, and answers that it cannot. */
+/** Errors of a server that is reachable but cannot do the work. */
 const unavailableTexts: ReadonlyMap<string, string> = new Map([
   [states.readOnly, 'The database is read-only.'],
   [states.lockNotAvailable, 'The database did not grant a lock in time.'],
   [states.diskFull, "The database's disk is full."],
 ]);
 
-/** Maps "the database is away" to a code of its own, so that each edge can answer it in its own way. */
+/** Maps "the database is away" to a code of its own, so that HTTP and MQTT can each answer it in their way. */
 function toDomain(cause: unknown): unknown {
   if (cause instanceof DomainError) return cause;
   if (isMissingTable(cause))
@@ -210,19 +208,19 @@ function toDomain(cause: unknown): unknown {
   return cause;
 }
 
-/** undefined_table: a program finds its tables by the schema's name, and a later one may have moved them. */
+/** undefined_table: a program finds its tables by the schema's name, and a later version may have moved them. */
 function isMissingTable(error: unknown): boolean {
   return stateOf(error) === states.undefinedTable;
 }
 
-/** `0.2.0` → `sensorium_0_2_0`: where the tables are while programs from that version on may write. */
+/** `0.2.0` → `sensorium_0_2_0`: the schema of the tables while programs from that version on may write. */
 export function schemaNameFor(leastWriter: string): string {
   return `sensorium_${leastWriter.replaceAll('.', '_')}`;
 }
 
 /**
- * Where a connection looks for tables: where they are now, and where a later version puts them that lets no
- * version before this one write. Extensions have their functions in `public`.
+ * The schemas in which a connection looks for tables: the current one, and the one to which a later version moves them
+ * if it lets no version before this one write. The functions of extensions are in `public`.
  */
 function searchPathFor(schema: string): string {
   return [...new Set([schema, schemaNameFor(version)]), 'public'].join(',');
@@ -235,32 +233,32 @@ export type Transaction = Sql & {
 
 type TransactionOptions = {
   /**
-   * The transaction whose commit need not be waited for: this one begins behind it, on its connection,
-   * and is itself committed only if that one was; `unavailable` where it was not.
+   * A transaction whose commit is still under way. This one begins behind it, on its connection, and commits only if
+   * that one did; otherwise it fails as `unavailable`.
    */
   behind?: Committing | undefined;
-  /** Called when only the commit is left, and it is under way. */
+  /** Called once only the commit is left, and it is under way. */
   onCommitting?: (committing: Committing) => void;
 };
 
-/** A transaction whose commit was sent, as another sees it that begins behind it. */
+/** A transaction whose commit was sent, for another one that begins behind it. */
 export type Committing = {
   readonly connection: SharedConnection;
   readonly committed: Promise<unknown>;
 };
 
-/** Whoever lends connections out. */
+/** Lends out connections. */
 type Lender = {
   take(): Promise<pg.PoolClient>;
-  /** `broken`: the error after which the connection cannot be used any more. */
+  /** `broken`: the error after which the connection is unusable. */
   giveBack(client: pg.PoolClient, broken?: Error): void;
 };
 
-/** A connection, kept until the last of the transactions on it has ended. */
+/** A connection that is kept until the last of the transactions on it has ended. */
 class SharedConnection {
   readonly client: pg.PoolClient;
   readonly #lender: Lender;
-  /** The error after which it cannot be used any more. */
+  /** The error after which it is unusable. */
   broken: Error | undefined;
   #users = 1;
 
@@ -269,7 +267,7 @@ class SharedConnection {
     this.#lender = lender;
   }
 
-  /** False where nobody uses it any more: it is the pool's again. */
+  /** False if no transaction uses it any more and it is back in the pool. */
   join(): boolean {
     if (this.#users > 0) this.#users += 1;
     return this.#users > 0;
@@ -282,14 +280,14 @@ class SharedConnection {
 }
 
 /**
- * The message makes the commit wait for a synchronous standby, as a write does, also where nothing was written: PostgreSQL
- * waits only for transactions that have a row or a message of their own in the log. Without it a repeated measurement,
- * found stored, would be acknowledged although no standby has it (docs/reliability.md).
+ * The message makes the commit wait for a synchronous standby even if the transaction wrote nothing. PostgreSQL waits
+ * only for transactions that have a row or a message of their own in the log. Without it, a repeated measurement that
+ * is found stored would be acknowledged although no standby has it (docs/reliability.md).
  */
 const commit = `select pg_logical_emit_message(true, 'sensorium', ''); commit`;
 
 /**
- * The statements of one transaction. Its work may send several without waiting in between: where the connection is not
+ * The statements of one transaction. The work may send several without waiting in between. On a connection that is not
  * pipelined, they wait here for each other.
  */
 class OpenTransaction implements Transaction {
@@ -310,8 +308,8 @@ class OpenTransaction implements Transaction {
   }
 
   /**
-   * From now on nothing is sent: a part of the work that goes on after another part has failed would write outside of any
-   * transaction. Resolves when the connection is free for what ends it.
+   * Stops sending: after one part of the work has failed, another part that goes on would write outside any
+   * transaction. Resolves when the connection is free for the statement that ends the transaction.
    */
   async end(): Promise<void> {
     this.#isOver = true;
@@ -319,8 +317,8 @@ class OpenTransaction implements Transaction {
   }
 
   /**
-   * Why the transaction failed. After one error the server answers all that follows with 25P02, which says nothing; and
-   * the work may hear that one first, or have ignored the other.
+   * Why the transaction failed. After one error the server answers all later statements with 25P02, which explains
+   * nothing. The work may see that one first, or may have ignored the original error.
    */
   causeOf(error: unknown): unknown {
     const isEcho = stateOf(error) === states.inFailedTransaction;
@@ -333,7 +331,7 @@ class OpenTransaction implements Transaction {
       try {
         return await statement();
       } catch (error) {
-        // The last one: after those before it the work went back to a savepoint.
+        // The last error counts: after earlier ones the work went back to a savepoint.
         if (stateOf(error) !== states.inFailedTransaction) this.#failure = error;
         throw error;
       }
@@ -346,9 +344,9 @@ class OpenTransaction implements Transaction {
 }
 
 /**
- * Commits what `work` did, or rolls back when it, or the transaction it is behind, fails. What `work` has read is as safe
- * then as what it has written. Rejects with the error that ended the transaction, also where `work` heard of another one
- * first or went on after it.
+ * Commits what `work` did, or rolls back if `work` or the transaction in front of it fails. Whatever `work` has read is
+ * then as safe as what it has written. Rejects with the error that ended the transaction, even if `work` saw a later
+ * error first or went on after it.
  */
 async function transaction<T>(
   lender: Lender,
@@ -364,7 +362,7 @@ async function transaction<T>(
   try {
     const begun = client.pipeline ? beginPipelined(client) : await client.query('begin');
     const [, result] = await Promise.all([begun, work(tx)]);
-    // On one connection that was answered before this one's statements were.
+    // The server answered that commit before this transaction's statements, because they share a connection.
     await behind?.committed.catch(throwOvertaken);
     await tx.end();
     isCommitting = true;
@@ -373,8 +371,8 @@ async function transaction<T>(
     await committed;
     return result;
   } catch (error) {
-    // A rollback would hit what has begun behind a commit, and a server that is away would let it wait as
-    // long again: the server does one by itself when the connection ends.
+    // A rollback would hit the transaction that began behind this commit, and on a server that is away it would wait as
+    // long again. The server rolls back by itself when the connection ends.
     const ended = tx.end();
     const cause = tx.causeOf(error);
     if (isCommitting || isUnavailable(cause)) shared.broken ??= toError(cause);
@@ -394,19 +392,19 @@ function throwOvertaken(cause: unknown): never {
 }
 
 type PatienceOptions = {
-  /** After this long without an answer, in milliseconds, a second connection checks the database. */
+  /** After this long without an answer, in ms, a second connection checks the database. */
   patienceMs: number;
-  /** The check, over a connection that nothing else uses; rejects soon where there is no answer. */
+  /** The check, on a connection that nothing else uses. Rejects soon if there is no answer. */
   ping: () => Promise<unknown>;
 };
 
-/** Waits for work of the database; rejects with `unavailable` where the server does not answer meanwhile. */
+/** Waits for database work. Rejects with `unavailable` if the server stops answering meanwhile. */
 export type Wait = <T>(work: Promise<T>) => Promise<T>;
 
 /**
- * Reports `unavailable` soon when the server has stopped answering, and waits for slow statements of one that
- * answers: a time-out alone cannot tell the two apart, a second connection can. Whether an abandoned
- * statement was executed is unknown.
+ * Reports `unavailable` soon if the server has stopped answering, but keeps waiting for a slow statement of a server
+ * that answers. A timeout alone cannot tell the two apart; a second connection can. Whether the abandoned statement was
+ * executed is unknown.
  */
 export function createPatience({ patienceMs, ping }: PatienceOptions): Wait {
   let asked: Promise<unknown> | null = null;
@@ -421,7 +419,7 @@ export function createPatience({ patienceMs, ping }: PatienceOptions): Wait {
     const askLater = () => {
       cancel = afterRunning(patienceMs, ask);
     };
-    // The caller has given up: the result is ignored.
+    // If the caller has given up, nobody else handles this rejection.
     work.catch(() => undefined);
     try {
       return await Promise.race([work, hopeless]);
@@ -431,7 +429,7 @@ export function createPatience({ patienceMs, ping }: PatienceOptions): Wait {
   };
 }
 
-/** Rejects when the work takes longer; its result is then ignored. */
+/** Rejects if the work takes longer. Its result is then ignored. */
 export async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>();
   const cancel = afterRunning(timeoutMs, () => reject(new Error(`no answer in ${timeoutMs} ms`)));
@@ -446,9 +444,8 @@ export async function withTimeout<T>(work: Promise<T>, timeoutMs: number): Promi
 const steps = 5;
 
 /**
- * Fires after this process itself has run for that long. A process that got no processor time wakes up with
- * its timers due and answers unread: such a pause counts as one step of several, so that the answers
- * are read first.
+ * Fires once this process itself has run for that long. A process that got no processor time wakes up with timers due
+ * and answers unread. Such a pause counts as one step of several, so that the answers are read first.
  */
 function afterRunning(ms: number, act: () => void): () => void {
   let left = steps;

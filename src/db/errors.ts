@@ -4,36 +4,36 @@ import { codeOf, messageOf } from '../lib/thrown.ts';
 import { StartError } from '../start-error.ts';
 
 /**
- * What an error of the database asks for:
- * - `unavailable`: the server, or the network to it, is away for now: later, and on another connection.
- * - `cancelled`: the server gave this statement up, because it took too long or waited too long for a lock. Others go
- *   on. The same again may end the same way: whoever repeats it counts, and tries less at once.
- * - `serialization`: a conflict with another transaction: run the same again, soon.
- * - `unique`: a row of it is stored already.
- * - `unstorable`: a value or a row that it will never accept, at least beside what is stored.
- * - `schema`: the tables are not those that this program knows, or not its own.
- * - `fault`: a bug of this program; anything that is not listed.
+ * What a database error calls for:
+ * - `unavailable`: the server, or the network to it, is away for now. Try later, on another connection.
+ * - `cancelled`: the server gave up this statement because it took too long or waited too long for a lock. Other
+ *   statements work. A repetition may end the same way, so count repetitions, and try less at once.
+ * - `serialization`: a conflict with another transaction. Run the same again soon.
+ * - `unique`: one of its rows is stored already.
+ * - `unstorable`: a value or a row that the database will never accept, at least beside what is stored.
+ * - `schema`: the tables are not those that this program knows, or belong to another program.
+ * - `fault`: a bug in this program; anything that is not listed.
  */
 export type DatabaseErrorKind =
   'unavailable' | 'cancelled' | 'serialization' | 'unique' | 'unstorable' | 'schema' | 'fault';
 
-/** By SQLSTATE, or how it begins (PostgreSQL's appendix A); the first that fits counts. */
+/** Kinds by SQLSTATE or its beginning (PostgreSQL's appendix A). The first match counts. */
 const kindsByState: readonly [string, DatabaseErrorKind][] = [
   ['08', 'unavailable'], // connection_exception
-  ['25006', 'unavailable'], // read_only_sql_transaction: it became a standby
+  ['25006', 'unavailable'], // read_only_sql_transaction: the server became a standby
   ['53', 'unavailable'], // insufficient_resources: disk, memory, connections
   ['55P03', 'cancelled'], // lock_not_available
-  ['57014', 'cancelled'], // query_canceled: a statement's time-out
+  ['57014', 'cancelled'], // query_canceled: a statement's timeout
   ['57P0', 'unavailable'], // shutdown, crash, start-up
   ['58', 'unavailable'], // system_error
-  ['25P02', 'serialization'], // in_failed_sql_transaction: what failed before it was not heard, and is not to be guessed
+  ['25P02', 'serialization'], // in_failed_sql_transaction: the original error was not seen
   ['40001', 'serialization'], // serialization_failure
   ['40P01', 'serialization'], // deadlock_detected
   ['23505', 'unique'], // unique_violation
   ['22', 'unstorable'], // data_exception
   ['23', 'unstorable'], // integrity_constraint_violation
-  ['54', 'unstorable'], // program_limit_exceeded: a row or an index entry that is too large
-  ['P0001', 'unstorable'], // raise_exception: a trigger of the operator's
+  ['54', 'unstorable'], // program_limit_exceeded: a row or an index entry is too large
+  ['P0001', 'unstorable'], // raise_exception: a trigger of the operator
   ['42', 'schema'], // syntax_error_or_access_rule_violation, undefined_table
 ];
 
@@ -52,7 +52,7 @@ const unreachable: ReadonlySet<string> = new Set([
   'EAI_AGAIN',
 ]);
 
-/** What the driver says without a code when a connection is gone or does not come; test/contracts holds it. */
+/** The driver's errors without a code for a connection that is lost or cannot be opened; test/contracts checks them. */
 const driverTexts: ReadonlySet<string> = new Set([
   'Connection terminated',
   'Connection terminated unexpectedly',
@@ -67,7 +67,7 @@ const driverTexts: ReadonlySet<string> = new Set([
 export function kindOf(error: unknown): DatabaseErrorKind {
   if (!(error instanceof Error)) return 'fault';
   if (error instanceof DomainError) return kindOfDomain(error);
-  // Whatever the reason: a Unix socket is not there (ENOENT) while its server restarts.
+  // For any reason: a Unix socket does not exist (ENOENT) while its server restarts.
   if ('syscall' in error && error.syscall === 'connect') return 'unavailable';
   const code = stateOf(error);
   if (code === '') return driverTexts.has(error.message) ? 'unavailable' : 'fault';
@@ -75,7 +75,7 @@ export function kindOf(error: unknown): DatabaseErrorKind {
   return kindsByState.find(([state]) => code.startsWith(state))?.[1] ?? 'fault';
 }
 
-/** `openDatabase` answers both with `unavailable`: to whoever asked they are the same. */
+/** `openDatabase` throws `unavailable` for both kinds, because callers treat them alike. */
 function kindOfDomain({ code, cause }: DomainError): DatabaseErrorKind {
   if (code !== 'unavailable') return 'fault';
   return cause !== undefined && kindOf(cause) === 'cancelled' ? 'cancelled' : 'unavailable';
@@ -85,12 +85,12 @@ export function isUnavailable(error: unknown): boolean {
   return kindOf(error) === 'unavailable';
 }
 
-/** The SQLSTATE, or the code of a socket's error; empty where there is none. */
+/** The SQLSTATE, or the code of a socket's error; empty if there is none. */
 export function stateOf(error: unknown): string {
   return codeOf(error);
 }
 
-/** SQLSTATEs that a caller answers by name. */
+/** SQLSTATEs that callers handle by name. */
 export const states = {
   cannotConnectNow: '57P03',
   deadlockDetected: '40P01',
@@ -109,11 +109,11 @@ export const states = {
   undefinedTable: '42P01',
 } as const;
 
-/** Role and database of the attempt. */
+/** The role and database of the attempt. */
 type Asked = { user?: string | undefined; database?: string | undefined };
 type Sentence = (asked: { role: string; database: string; name: string; said: string }) => string;
 
-/** Refused logins by SQLSTATE. */
+/** Refused logins, by SQLSTATE. */
 const byCode: Record<string, Sentence> = {
   [states.invalidPassword]: ({ role, name }) =>
     `${name} does not accept this password for role ${role}: correct the role name or the password`,
@@ -131,7 +131,7 @@ const byCode: Record<string, Sentence> = {
     `${name} does not accept connections yet (${said}): try again`,
 };
 
-/** Refusals of the driver itself. */
+/** Errors of the driver itself. */
 const byMessage: [RegExp, Sentence][] = [
   [
     /does not support SSL/,
@@ -147,7 +147,7 @@ const byMessage: [RegExp, Sentence][] = [
   ],
 ];
 
-/** Why a server that is PostgreSQL did not open a session, in words that name what mends it. */
+/** Why a PostgreSQL server did not open a session, and what to do about it. */
 export function whyRefused(error: unknown, { user, database }: Asked, name: string): string {
   if (!(error instanceof Error)) return `no session at ${name} (${String(error)})`;
   const asked = {
@@ -169,8 +169,8 @@ export function whyRefused(error: unknown, { user, database }: Asked, name: stri
 }
 
 /**
- * What ended a start, or a command of the operator's, within a session: as a StartError where the role has no right (42501),
- * and where the connection was lost, which may pass; any other error as it is.
+ * Explains the error that ended a start or an operator's command within a session. It becomes a StartError if the role
+ * lacks a right (42501), or if the connection was lost, which may pass. Any other error is returned unchanged.
  */
 export function explainFailure(error: unknown): unknown {
   if (error instanceof StartError || error instanceof DomainError) return error;
@@ -189,7 +189,7 @@ export function explainFailure(error: unknown): unknown {
   return error;
 }
 
-/** As SQL has it, so that what is printed can be pasted. */
+/** Quoted as in SQL, so that printed statements can be pasted. */
 export function quote(name = ''): string {
   return `"${name.replaceAll('"', '""')}"`;
 }

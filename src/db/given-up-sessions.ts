@@ -4,31 +4,31 @@ import { isUnavailable } from './errors.ts';
 import type { Sql } from './sql.ts';
 
 /**
- * Ends sessions in the server. One whose commit waits for a synchronous standby, or for a disk, does not notice that its
- * client has closed the connection: it stays, keeps its locks, and counts against `max_connections`. Given up one after
- * the other, such sessions would use up all connections of the server within minutes.
+ * Ends sessions in the server. A session whose commit waits for a synchronous standby or for a disk does not notice
+ * that its client has closed the connection. It stays, keeps its locks, and counts against `max_connections`. Without
+ * this, such sessions would use up all connections of the server within minutes.
  */
 export type GivenUpSessions = {
   /**
-   * Has the server end this session; resolves when it has. Asks again until then, also where the server does not answer:
-   * it would not take a new connection either. Never rejects.
+   * Ends this session in the server, and resolves when it is gone. Until then it repeats the attempt, even if the
+   * server does not answer, because such a server would not accept a new connection either. Never rejects.
    */
   end(session: string): Promise<void>;
-  /** From now on asks once for each session, and does not wait for the answer of a server that is away. */
+  /** From now on tries once for each session, and does not wait for a server that is away. */
   close(): Promise<void>;
 };
 
 type GivenUpSessionsOptions = {
   connectionString: string;
   applicationName?: string | undefined;
-  /** How long an answer is waited for, ms. */
+  /** How long to wait for an answer, ms. */
   answerMs: number;
 };
 
-/** A process ID is used again, also by another server that has taken over: with its start it names one session. */
+/** Process IDs are reused, on a server that has taken over too. With its start time, one identifies a session. */
 const sessionKey = `pid || ' ' || extract(epoch from backend_start)`;
 
-/** What `GivenUpSessions.end` takes. A pooler in between tells clients other process IDs than the server's. */
+/** The key that `GivenUpSessions.end` takes. A pooler in between reports other process IDs than the server's. */
 export async function findSessionKey(sql: Sql): Promise<string> {
   const { rows } = await sql.query<{ key: string }>(
     `select ${sessionKey} as key from pg_stat_get_activity(pg_backend_pid())`,
@@ -43,7 +43,7 @@ export function createGivenUpSessions(options: GivenUpSessionsOptions): GivenUpS
   const waiting = new Map<string, PromiseWithResolvers<void>>();
   let working: Promise<void> | null = null;
 
-  /** Over one connection for all that are given up meanwhile. */
+  /** Uses one connection for all sessions that are given up meanwhile. */
   async function work(): Promise<void> {
     let client: pg.Client | null = null;
     for (let rounds = 1; waiting.size > 0; rounds += 1) {
@@ -55,14 +55,14 @@ export function createGivenUpSessions(options: GivenUpSessionsOptions): GivenUpS
       } catch (error) {
         discard(client);
         client = null;
-        // A role that may not end its sessions has them, but they must not stop it.
+        // A role that may not end its sessions keeps them, but they must not delay the caller.
         left = new Set(isUnavailable(error) ? asked : []);
       }
       const isLast = closing.signal.aborted;
       for (const session of asked) if (isLast || !left.has(session)) settle(session);
       if (waiting.size > 0) await pause(backoffMs(rounds, delays), closing.signal);
     }
-    // At once: what is given up from here on begins anew.
+    // Set synchronously: a session that is given up after this starts new work.
     working = null;
     discard(client);
   }
@@ -104,7 +104,7 @@ async function connect({
   return client;
 }
 
-/** Gives those that were there when they were told to end. */
+/** Returns the sessions that still existed when they were told to end. */
 async function terminate(client: pg.Client, sessions: string[]): Promise<ReadonlySet<string>> {
   const { rows } = await client.query<{ key: string }>(
     `select ${sessionKey} as key, pg_terminate_backend(pid)
@@ -116,6 +116,6 @@ async function terminate(client: pg.Client, sessions: string[]): Promise<Readonl
 }
 
 function discard(client: pg.Client | null): void {
-  // A server that does not answer does not say goodbye either.
+  // A server that does not answer does not confirm the end either.
   void client?.end().catch(() => undefined);
 }

@@ -5,48 +5,50 @@ import { withTimeout } from './database.ts';
 import type { Sql } from './sql.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
-/** Keep `askMs + answerMs` well below `forgetMs`: a holder must know of the loss before another one gets the lease. */
+/**
+ * Keep `askMs + answerMs` well below `forgetMs`: a holder must notice the loss before another process gets the lease.
+ */
 type LeasePace = {
-  /** Time between two queries: a waiting process asks for the lease, the holder checks that it still has it. */
+  /** Time between two queries: a waiting process tries to get the lease, the holder checks that it still has it. */
   askMs: number;
-  /** The holder gives it up when an answer takes longer. */
+  /** The holder gives up the lease if an answer takes longer. */
   answerMs: number;
-  /** PostgreSQL ends the session of a holder that was silent for this long. */
+  /** PostgreSQL ends the session of a holder that has been silent for this long. */
   forgetMs: number;
 };
 
 type LeaseOptions = {
   connectionString: string;
-  /** The name of the lease: one process at a time holds it. */
+  /** The name of the lease, which one process at a time holds. */
   name: string;
-  /** Shown to operators, in pg_stat_activity. */
+  /** Shown to operators in pg_stat_activity. */
   holder: string;
   onHeld: () => void;
-  /** The lease was lost, and another process may get it; not called when it is given back. */
+  /** The lease was lost, and another process may get it. Not called after a release. */
   onLost: () => void;
-  /** Another process holds it; called once until it is held. */
+  /** Another process holds the lease. Called once until this one holds it. */
   onWaiting?: () => void;
-  /** The database is away; called once, and tried again. */
+  /** The database is away. Called once; attempts continue. */
   onError: (error: unknown) => void;
   pace?: LeasePace;
 };
 
 export type DatabaseLease = {
-  /** Gives the lease back for others, and does not compete until `compete`. */
+  /** Releases the lease for others, and does not compete until `compete`. */
   rest(): void;
   compete(): void;
-  /** Whether the database answered when it was asked last. */
+  /** Whether the database answered the last query. */
   isThere(): boolean;
-  /** Stops competing; a held lease is given back when `finish` has settled. */
+  /** Stops competing. A held lease is released when `finish` has settled. */
   release(finish: () => Promise<void>): Promise<void>;
 };
 
 const usualPace: LeasePace = { askMs: 500, answerMs: 4_000, forgetMs: 10_000 };
 
 /**
- * Competes for a lease until it is released: an advisory lock of a PostgreSQL session of its own, which ends
- * with the session. Resolves after the first attempt. Polls, because a statement that waits in the server
- * would hold back vacuum.
+ * Competes for a lease until it is released. The lease is an advisory lock of a PostgreSQL session of its own, and ends
+ * with that session. Resolves after the first attempt. It polls, because a statement that waits in the server would
+ * keep vacuum from removing rows.
  */
 export async function startLease(options: LeaseOptions): Promise<DatabaseLease> {
   const { name, onHeld, onLost, onWaiting, onError, pace = usualPace } = options;
@@ -55,7 +57,7 @@ export async function startLease(options: LeaseOptions): Promise<DatabaseLease> 
   const { promise: asked, resolve: onAsked } = Promise.withResolvers<void>();
   let isWanted = true;
   let isHeld = false;
-  /** The session still has the lock, but this process no longer holds the lease. */
+  /** The session still has the lock, but this process no longer holds the lease, and must unlock it. */
   let isOwed = false;
   let isWaiting = false;
   let isAway = false;
@@ -89,7 +91,7 @@ export async function startLease(options: LeaseOptions): Promise<DatabaseLease> 
 
   function take(): void {
     isWaiting = false;
-    // Where nobody wants it any more it goes back, or with the session.
+    // If the lease is no longer wanted, the next query releases it, or the end of the session does.
     isOwed = !isWanted;
     if (isOwed) return;
     isHeld = true;
@@ -162,37 +164,37 @@ function openSession({ connectionString, holder }: LeaseOptions, pace: LeasePace
     connectionString,
     application_name: holder,
     connectionTimeoutMillis: pace.answerMs,
-    // If the holder falls silent (machine, network or process is dead) the server ends its session.
+    // If the holder falls silent (its machine, network or process is dead), the server ends its session.
     options: `-c idle_session_timeout=${pace.forgetMs}`,
   });
 }
 
 type OtherProcessesDeps = {
   db: Sql;
-  /** Milliseconds that only go forward. */
+  /** Milliseconds that only move forward. */
   monotonicClock: MonotonicClock;
 };
 
 /** Knows whether other processes of the service keep the database busy. */
 export type OtherProcesses = {
-  /** Asked often; true too until that was looked at, and where the database is slow to say. */
+  /** Cheap to call often. Also true before the first look, and if the database is slow to answer. */
   areBusy(): boolean;
   close(): void;
 };
 
-/** What names connections of the service's processes; each adds a part of its own. */
+/** Names the connections of the service's processes; each process adds a part of its own. */
 const prefix = 'sensorium-';
 /** The application name of a process's connections. `unique`: a part that no other process has. */
 export const processName = (unique: string): string => `${prefix}${unique}`;
 
-/** How often it is looked at, how long one that was busy counts as such, and how old the last answer may be. */
+/** How often to look, how long a busy process counts as busy, and how old the last answer may be. */
 const lookEveryMs = 100;
 const quietMs = 250;
 const freshMs = 500;
-/** Nobody has asked for so long: it is not looked at any more. */
+/** Stop looking after nobody has asked for this long. */
 const unaskedMs = 1_000;
 
-/** Looks at the database's sessions while somebody asks, and costs nothing else. */
+/** Looks at the database's sessions only while somebody asks. */
 export function watchOtherProcesses({ db, monotonicClock }: OtherProcessesDeps): OtherProcesses {
   let askedMs = -Infinity;
   let busyMs = -Infinity;
@@ -208,7 +210,7 @@ export function watchOtherProcesses({ db, monotonicClock }: OtherProcessesDeps):
       lookedMs = monotonicClock();
       if (isBusy) busyMs = lookedMs;
     } catch {
-      // The database is away: the answer gets old, which counts as busy.
+      // The database is away. The last answer gets old, which counts as busy.
     } finally {
       isLooking = false;
     }
@@ -237,7 +239,7 @@ export function watchOtherProcesses({ db, monotonicClock }: OtherProcessesDeps):
   };
 }
 
-/** Whether a session of another process, in this database, has a statement or a transaction under way. */
+/** Whether a session of another process has a statement or transaction under way in this database. */
 async function findOtherStatement(db: Sql): Promise<boolean> {
   const { rows } = await db.query<{ busy: boolean }>(
     `select exists (

@@ -25,36 +25,38 @@ import {
 import type { Sql } from './sql.ts';
 import { offerTimescale, readStorage, type Storage } from './storage.ts';
 
-/** Where messages about the migrations go. */
+/** The log for messages about migrations. */
 export type MigrationLog = Pick<Log, 'info' | 'warn'>;
 
-/** What a migration in TypeScript exports. `pgm.noTransaction()` is for what cannot run inside one. */
+/** The exports of a migration in TypeScript. One that cannot run in a transaction calls `pgm.noTransaction()`. */
 type MigrationModule = { up(pgm: MigrationBuilder): void | Promise<void> };
 
 type MigrateOptions = {
   log: MigrationLog;
-  /** Of the program that migrates; this one's if absent. */
+  /** The version of the migrating program; this one's if absent. */
   version?: string;
-  /** Where its migrations are, those of the baseline aside; this program's if absent. */
+  /** The directory of its migrations after the baseline; this program's if absent. */
   dir?: string | undefined;
-  /** Only the first so many of its migrations, the baseline's counted; also on a database that is being restored. */
+  /**
+   * Runs only this many migrations, the baseline's included. Then it also accepts a database that is being restored.
+   */
   count?: number;
 };
 
-/** A database that has this program's schema, and where its tables are. */
+/** A database with this program's schema, and the name of that schema. */
 type Migrated = Storage & { schema: string };
 
-/** An advisory lock of its own, held while one process migrates and the others wait. */
+/** The advisory lock of the one process that migrates while others wait. */
 const migrationLock = 7200;
 
 /** A step that takes longer is logged. */
 const longStepMs = 1_000;
 
 /**
- * Brings the database to this program's schema and says what kind of storage it is, and where. An empty one gets the
- * baseline's tables in one step. Several processes may call it at once: one does the work, the others wait for it.
- * Throws a StartError where a later version has been here that does not let this one write, and where an earlier one
- * has left less than the baseline.
+ * Brings the database to this program's schema, and returns what kind of storage it is and where the tables are. An
+ * empty database gets the baseline's tables in one step. Several processes may call it at once: one migrates, the
+ * others wait. Throws a StartError if a later version has migrated the database and does not let this one write, or if
+ * the database lacks migrations of the baseline.
  */
 export async function migrate(
   connectionString: string,
@@ -88,7 +90,7 @@ export async function migrate(
       );
     return { ...(await readStorage(client)), schema: schema.name };
   } finally {
-    // Ends the session, and with it the lock.
+    // Ends the session, which releases the lock.
     await client.end();
   }
 }
@@ -97,8 +99,8 @@ const attempts = 5;
 const againMs = 500;
 
 /**
- * Runs a migration again that something else disturbed: a job of TimescaleDB's changes rows of the catalogue that
- * a migration removes, and then whoever comes second gets an internal error.
+ * Runs a migration again if something else disturbed it. A TimescaleDB job may change catalog rows that a migration
+ * removes, and the second of the two then gets an internal error.
  */
 async function untilUndisturbed(client: pg.Client, run: () => Promise<void>): Promise<void> {
   for (let attempt = 1; ; attempt += 1) {
@@ -114,7 +116,7 @@ async function untilUndisturbed(client: pg.Client, run: () => Promise<void>): Pr
   }
 }
 
-/** The next one that has not run, with its row in the table of migrations, in one transaction. */
+/** Runs one migration and records it in the migrations table, in one transaction. */
 async function runMigration(
   client: pg.Client,
   { name, leastWriter }: KnownMigration,
@@ -135,12 +137,12 @@ async function runMigration(
     dir,
     migrationsTable: migrationTable.name,
     migrationsSchema: migrationTable.schema,
-    // Extensions have their functions in `public`.
+    // The functions of extensions are in `public`.
     schema: [schema, 'public'],
     direction: 'up',
     count: 1,
-    // Migrations of a later version in between are ignored: `refuseForeign` allowed them. Those of the baseline have
-    // no file.
+    // Migrations of a later version in between are ignored: `refuseForeign` allowed them. Those of the baseline have no
+    // file.
     checkOrder: false,
     ignorePattern: '\\..*|README\\.md',
     singleTransaction: false,
@@ -162,8 +164,8 @@ async function runMigration(
 }
 
 /**
- * Polls instead of waiting in the server: a waiting statement keeps its snapshot, and a step such as
- * `create index concurrently` would wait for that snapshot without end.
+ * Polls instead of waiting in the server: a waiting statement keeps its snapshot, and a step such as `create index
+ * concurrently` would wait for that snapshot forever.
  */
 async function waitForLock(client: pg.Client): Promise<void> {
   for (;;) {
@@ -199,9 +201,9 @@ const firstWriter = '0.2.0';
 type PlaceOptions = { version: string; pending: KnownMigration[] } & LockOptions;
 
 /**
- * Moves the tables to the schema where the programs that may write after these migrations look for them,
- * before the first of the migrations runs; in an empty database it makes that schema. Programs find tables by the schema's name, so those that may not
- * write any more can store nothing from then on. Where all may go on, nothing is moved.
+ * Moves the tables, before the first of these migrations runs, to the schema where the programs that may write
+ * afterwards look for them. In an empty database it creates that schema. Programs find tables by the schema's name, so
+ * those that may no longer write can store nothing from then on. If all may go on, nothing is moved.
  */
 async function placeTables(
   client: pg.Client,
@@ -222,19 +224,19 @@ async function placeTables(
   return target;
 }
 
-/** The least version that may write once all of these have run. */
+/** The lowest version that may write once all of these migrations have run. */
 export function leastWriterAfter(migrations: KnownMigration[]): string {
   return newestOf([firstWriter, ...migrations.map(({ leastWriter }) => leastWriter)]);
 }
 
-/** One step for everything in the schema, an operator's own views included. */
+/** Moves everything in the schema in one step, including views of the operator. */
 async function rename(client: pg.Client, from: string, to: string): Promise<void> {
   await client.query(
     `alter schema ${pg.escapeIdentifier(from)} rename to ${pg.escapeIdentifier(to)}`,
   );
 }
 
-/** The tables of the program there, each as `schema.name`, quoted. */
+/** The program's tables in that schema, each as a quoted `schema.name`. */
 async function listTables(sql: Sql, schema: string): Promise<string[]> {
   const { rows } = await sql.query<{ name: string }>(
     `select format('%I.%I', $1::text, relname) as name
@@ -249,11 +251,11 @@ async function listTables(sql: Sql, schema: string): Promise<string[]> {
 
 export type LockOptions = {
   log: Pick<Log, 'warn'>;
-  /** How long to wait for sessions that hold a table before they are ended; 10 s. */
+  /** How long to wait for sessions that lock a table before they are ended; 10 s. */
   patienceMs?: number;
 };
 
-/** Of one attempt: meanwhile others queue behind its lock request. */
+/** The time of one attempt: meanwhile others queue behind its lock request. */
 const attemptMs = 500;
 const pauseMs = 100;
 const maxAttemptsAfterwards = 20;
@@ -262,8 +264,9 @@ const maxAttemptsAfterwards = 20;
 type Holder = { pid: number; name: string; state: string | null };
 
 /**
- * Runs `work` in a transaction that holds these tables (as `schema.name`, quoted) for itself alone: what
- * was under way is committed before, or rolled back. In the end it ends the sessions that are in the way. Throws a StartError that names those that it may not end.
+ * Runs `work` in a transaction that locks these tables (each a quoted `schema.name`) exclusively, so earlier
+ * transactions on them have ended. After `patienceMs` it ends the sessions that are in the way. Throws a StartError
+ * that names those that it may not end.
  */
 export async function withTablesLocked(
   client: pg.Client,
@@ -302,7 +305,7 @@ function isInTheWay(error: unknown): boolean {
   return state === states.lockNotAvailable || state === states.deadlockDetected;
 }
 
-/** Ends them, and gives those that it may not end. */
+/** Ends the sessions that hold locks, and returns those that it may not end. */
 async function endHolders(
   client: pg.Client,
   tables: string[],

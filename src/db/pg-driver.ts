@@ -2,13 +2,13 @@ import pg from 'pg';
 import type { Connection, PoolClient, Query } from 'pg';
 import { DomainError } from '../errors.ts';
 
-/** What the driver's own connection has beside what its types say. */
+/** Members of the driver's connection that its types omit. */
 type CopyConnection = Connection & {
   sendCopyFromChunk(bytes: Buffer): void;
   endCopyFrom(): void;
 };
 
-/** Sends a statement that writes itself to the connection; resolves when the server has done it. */
+/** Sends a query object that writes itself to the connection; resolves when the server has executed it. */
 function submit(client: PoolClient, query: Query): Promise<void> {
   return new Promise((resolve, reject) => {
     const callback = (error: Error | null) => (error ? reject(error) : resolve());
@@ -17,8 +17,8 @@ function submit(client: PoolClient, query: Query): Promise<void> {
 }
 
 /**
- * What is sent in one turn of the event loop leaves in one piece: each write on its own is a system
- * call here and wakes the server there, which for a batch of messages costs as much as its rows.
+ * Sends everything from one turn of the event loop in one piece. Each write of its own is a system call here and wakes
+ * the server there, which for a batch of messages costs as much as its rows.
  */
 class Begin extends pg.Query {
   override submit = (connection: Connection): void => {
@@ -34,9 +34,9 @@ export function beginPipelined(client: PoolClient): Promise<void> {
 }
 
 /**
- * The rows follow the statement at once. The driver would wait to be asked for them, and on a
- * pipelined connection the statements behind would be taken for rows meanwhile; a server that refuses
- * the statement throws away what follows it (PostgreSQL's protocol, "COPY Operations").
+ * Sends the rows right after the statement. The driver would wait until the server asks for them, and on a pipelined
+ * connection the server would meanwhile take the next statements for rows. A server that refuses the statement discards
+ * what follows it (PostgreSQL's protocol, "COPY Operations").
  */
 class CopyIn extends pg.Query {
   readonly #text: string;
@@ -63,13 +63,16 @@ export function copyIn(client: PoolClient, statement: string, bytes: Buffer): Pr
   return submit(client, new CopyIn(statement, bytes));
 }
 
-/** What PostgreSQL waits in for a synchronous standby (its source, syncrep.c); notices name it in every language. */
+/**
+ * The function in which PostgreSQL waits for a synchronous standby (its source, syncrep.c). Notices name it in every
+ * language.
+ */
 const standbyWait = 'SyncRepWaitForLSN';
 
 /**
- * Fails a commit that was told to wait no longer for the synchronous standby. The server says so in a warning, and answers
- * like any other commit: the transaction is on the primary alone, and a failover would lose it. The connection is
- * given up with it, as for an error of its socket.
+ * Fails a commit whose wait for the synchronous standby was cancelled. The server reports that in a warning only, and
+ * answers as for any other commit, but the transaction is on the primary alone, and a failover would lose it. The
+ * connection is given up too, as after an error of its socket.
  */
 export function failUnreplicated(client: pg.ClientBase): void {
   const { connection } = client as pg.PoolClient;
@@ -85,15 +88,15 @@ export function failUnreplicated(client: pg.ClientBase): void {
 const refused = ['authenticationCleartextPassword', 'authenticationMD5Password'];
 
 /**
- * A client that proves its password by SCRAM only. The driver has no setting for it, and would tell
- * the password to whoever took a port over and asks for it: here that ends the connection.
+ * A client that authenticates with SCRAM only. The driver has no setting for that, and would send the password to any
+ * program that took over the port and asked for it. Here, such a request ends the connection.
  */
 export function createScramClient(config: pg.ClientConfig): pg.Client {
   const client = new pg.Client(config);
-  // Without a listener a lost connection would end the process; it fails the statement under way.
+  // Without a listener a lost connection would end the process. As it is, it fails the statement under way.
   client.on('error', () => undefined);
   const { connection } = client;
-  // Before the driver's own listeners: what they write then goes nowhere.
+  // Runs before the driver's own listeners, so what they write goes nowhere.
   for (const name of refused)
     connection.once(name, () =>
       connection.stream.destroy(
@@ -105,7 +108,7 @@ export function createScramClient(config: pg.ClientConfig): pg.Client {
   return client;
 }
 
-/** Ends a connection at once. In the middle of a COPY the server would not hear a goodbye, nor be answered. */
+/** Ends a connection at once. In the middle of a COPY the server would not notice a regular end, nor answer it. */
 export function breakOff(client: pg.Client): void {
   client.connection.stream.destroy();
 }

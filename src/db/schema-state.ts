@@ -4,17 +4,17 @@ import { fileURLToPath } from 'node:url';
 import { StartError } from '../start-error.ts';
 import type { Sql } from './sql.ts';
 
-/** A migration that has run, as recorded in the database; null where a version before 0.2.0 recorded it. */
+/** A migration that has run, as recorded in the database. A version is null if a program before 0.2.0 recorded it. */
 type AppliedMigration = {
   name: string;
   programVersion: string | null;
   leastWriter: string | null;
 };
 
-/** Where the tables are, and who may write there. */
+/** Where the tables are, and which versions may write there. */
 export type CurrentSchema = {
   name: string;
-  /** Programs before this version find no table by the name they know. */
+  /** Programs before this version do not find the tables under the name they know. */
   leastWriter: string;
   /** The version of the program that moved the tables here. */
   changedBy: string;
@@ -22,19 +22,19 @@ export type CurrentSchema = {
 
 export type SchemaState = {
   applied: AppliedMigration[];
-  /** Null before the first start, and where the tables are as 0.1.0 left them: in `public`. */
+  /** Null before the first start, and if the tables are still in `public`, where 0.1.0 left them. */
   schema: CurrentSchema | null;
 };
 
-/** These two tables are where every version looks for them. */
+/** Every version looks for these two tables in the same place. */
 export const migrationTable = { schema: 'public', name: 'migration' };
 
-/** What has been done to the database so far. */
+/** The migrations that have run, and where the tables are. */
 export async function readSchemaState(sql: Sql): Promise<SchemaState> {
   return { applied: await listApplied(sql), schema: await findCurrentSchema(sql) };
 }
 
-/** Where the tables are now; null where no program since 0.2.0 has been here. */
+/** Where the tables are now; null if no program since 0.2.0 has migrated the database. */
 export async function findCurrentSchema(sql: Sql): Promise<CurrentSchema | null> {
   if (!(await exists(sql, 'public.sensorium_schema'))) return null;
   const { rows } = await sql.query<CurrentSchema>(
@@ -44,10 +44,10 @@ export async function findCurrentSchema(sql: Sql): Promise<CurrentSchema | null>
   return rows[0] ?? null;
 }
 
-/** Makes the two tables where they are missing. */
+/** Creates the two tables if they are missing. */
 export async function ensureStateTables(sql: Sql): Promise<void> {
-  // A row a migration that ran. What runs migrations adds the row itself, in the migration's transaction: the two
-  // defaults say what it does not know.
+  // One row per migration that ran. The library that runs migrations inserts the row in the migration's transaction.
+  // The two defaults supply what it does not know.
   await sql.query(
     `create table if not exists public.migration (
        id serial primary key,
@@ -89,7 +89,7 @@ export async function saveCurrentSchema(
 
 async function listApplied(sql: Sql): Promise<AppliedMigration[]> {
   if (!(await exists(sql, 'public.migration'))) return [];
-  // By way of JSON: 0.1.0 had no such columns, and such a database is refused by name.
+  // Read as JSON, because 0.1.0 had no such columns; a database of that version is refused by name.
   const { rows } = await sql.query<AppliedMigration>(
     `select m.name,
             to_jsonb(m) ->> 'program_version' as "programVersion",
@@ -108,14 +108,14 @@ async function exists(sql: Sql, table: string): Promise<boolean> {
   return rows[0]?.found === true;
 }
 
-/** Below zero where version `a` came before `b`; both `major.minor.patch`, what follows a `-` left out. */
+/** Negative if version `a` came before `b`. Both are `major.minor.patch`; anything after a `-` is ignored. */
 function compareVersions(a: string, b: string): number {
   const [one, other] = [partsOf(a), partsOf(b)];
   const at = one.findIndex((part, index) => part !== other[index]);
   return at < 0 ? 0 : (one[at] ?? 0) - (other[at] ?? 0);
 }
 
-/** The newest of them. */
+/** The newest of these versions. */
 export function newestOf(versions: string[]): string {
   return versions.reduce((a, b) => (compareVersions(a, b) < 0 ? b : a));
 }
@@ -128,17 +128,17 @@ function partsOf(version: string): number[] {
 /** A migration of this program. */
 export type KnownMigration = {
   name: string;
-  /** The least version of a program that can write to the database once it has run. */
+  /** The lowest version of a program that may write to the database once it has run. */
   leastWriter: string;
 };
 
-/** The directory of the migrations that came after the baseline. */
+/** The directory of the migrations after the baseline. */
 export const migrationsDir = fileURLToPath(new URL('./migrations/', import.meta.url));
 
-/** Each file says it in its first line: `-- Least writer: 0.2.0`. */
+/** The first line of each file: `-- Least writer: 0.2.0`. */
 const header = /^(?:--|\/\/) Least writer: (\d+\.\d+\.\d+)$/m;
 
-/** The migrations of a directory, in their order; those of the baseline have no file. Throws where one does not say who may go on writing. */
+/** The migrations of a directory in order; those of the baseline have no file. Throws if one lacks its least writer. */
 export async function listMigrations(dir: string): Promise<KnownMigration[]> {
   const files = (await readdir(dir)).filter((file) => /\.(sql|ts)$/.test(file)).sort();
   return Promise.all(
@@ -152,14 +152,14 @@ export async function listMigrations(dir: string): Promise<KnownMigration[]> {
   );
 }
 
-/** Whether a program of this version may write, as the schema says. */
+/** Whether the schema lets a program of this version write. */
 function mayWrite(version: string, { leastWriter }: CurrentSchema): boolean {
   return compareVersions(version, leastWriter) >= 0;
 }
 
 /**
- * Throws a StartError where the database has a migration that this program does not know, unless that
- * migration says that this program's version may write.
+ * Throws a StartError if the database has a migration that this program does not know, unless that migration lets this
+ * program's version write.
  */
 export function refuseForeign(
   { applied, schema }: SchemaState,
@@ -170,7 +170,7 @@ export function refuseForeign(
   const foreign = applied.filter(({ name }) => !names.has(name)).filter(isForbidden);
   const [first] = foreign;
   if (first) throw new StartError(describeForeign(first, version));
-  // Its tables are moved before the first migration has run, and may have been left like that.
+  // A later version moves the tables before it runs the first migration, and may have been interrupted in between.
   if (schema && !mayWrite(version, schema)) throw new StartError(describeMoved(schema, version));
 
   function isForbidden({ leastWriter }: AppliedMigration): boolean {
@@ -190,7 +190,7 @@ function describeForeign({ name, programVersion, leastWriter }: AppliedMigration
   ];
 }
 
-/** For a running and a starting program: which version the tables belong to now, and what to do. */
+/** For a running and a starting program: which versions may use the tables now, and what to do. */
 function describeMoved({ leastWriter, changedBy }: CurrentSchema, version: string): string[] {
   return [
     `Sensorium ${changedBy} migrated the database and allows only version ${leastWriter} or ` +
@@ -200,23 +200,23 @@ function describeMoved({ leastWriter, changedBy }: CurrentSchema, version: strin
 }
 
 type SchemaWatchOptions = {
-  /** Asked periodically; while it is away nothing is known. */
+  /** Queried periodically. While it is away, nothing is known. */
   sql: Sql;
-  /** Where this program's connections look for tables. */
+  /** The schema in which this program's connections look for tables. */
   schema: string;
   version: string;
-  /** Called once: from then on this program can store nothing. Each line is for people. */
+  /** Called once: from then on this program can store nothing. The lines are for people. */
   onMoved: (lines: string[]) => void;
   intervalMs?: number;
 };
 
 export type SchemaWatch = {
-  /** Checks at once: a table was not where it should be. */
+  /** Checks at once, because a table was missing. */
   look(): void;
   stop(): void;
 };
 
-/** Detects that a later version, beside which this one may not write, has moved the tables. */
+/** Detects that a later version has moved the tables and does not let this one write. */
 export function watchSchema(options: SchemaWatchOptions): SchemaWatch {
   const { sql, schema, version, onMoved, intervalMs = 5_000 } = options;
   let isLooking = false;

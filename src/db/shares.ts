@@ -5,38 +5,41 @@ import { waitAtMost } from '../lib/wait.ts';
 import type { Database, Wait } from './database.ts';
 import type { Sql } from './sql.ts';
 
-/** What one request of an account does in the database. */
+/** The database work of one request of an account. */
 type AccountWork = {
-  /** The statements of `work` take the account's turns, one at a time. */
+  /** Runs the statements of `work` one at a time, within the account's share. */
   run<T>(work: () => Promise<T>): Promise<T>;
-  /** It was answered: what it left behind runs as the service's own. */
+  /** The request was answered: what it left running counts as the service's own work. */
   end(): void;
 };
 
 type SharesOptions = {
   /** Connections of the pool. */
   connections: number;
-  /** How a statement is waited for; see `createPatience`. */
+  /** Waits for a statement; see `createPatience`. */
   wait: Wait;
-  /** How long one waits for its turn while others get theirs. */
+  /** How long a statement waits for a connection while other accounts use theirs. */
   turnMs: number;
 };
 
 export type SharedDatabase = {
   db: Database;
   beginWork: (accountId: number) => AccountWork;
-  /** Statements that wait for a connection because their accounts, or all of them, have as many as they may. */
+  /** Statements that wait for a connection because their account, or all accounts, use as many as they may. */
   countWaiting: () => number;
 };
 
-/** A part of the pool is not for accounts: logins, sessions, probes and the service itself find a connection at once. */
+/**
+ * The part of the pool that accounts may not use, so that logins, sessions, probes and the service itself find a
+ * connection at once.
+ */
 const reservedPart = 1 / 5;
-/** What one account may have of the others. */
+/** The share of the rest that one account may use. */
 const accountShare = 1 / 4;
 
 /**
- * Shares a pool out. Accounts take turns at their part of it, and none has more than a quarter of that; one request
- * has one connection, so its statements run one after the other. What is no account's runs at once.
+ * Shares out a pool. Accounts take turns at their part of it, and none gets more than a quarter of that part. A request
+ * has one connection, so its statements run one after the other. Work that belongs to no account runs at once.
  */
 export function shareOut(
   db: Database,
@@ -46,7 +49,7 @@ export function shareOut(
   const budget = new MemoryBudget({
     maxBytes: connections - Math.ceil(connections * reservedPart),
     share: accountShare,
-    // Each of them is a request, and these are bounded by the room that requests have.
+    // Each waiting statement belongs to a request, and the memory for requests bounds those.
     maxWaiting: Infinity,
     maxWaitingOfKey: Infinity,
   });
@@ -83,7 +86,7 @@ export function shareOut(
       ...db,
       query: ((text: string, values?: unknown[]) =>
         inTurn(() => db.query(text, values))) as Sql['query'],
-      // One commit at a time for all who ask, and so nobody's turn.
+      // All callers share one commit at a time, so no account is charged for it.
       confirmReads: () => wait(db.confirmReads()),
       transaction: (work, options) =>
         inTurn((place) => {
@@ -109,12 +112,12 @@ type Place = {
     /** The account. */
     name: string;
     hasEnded: boolean;
-    /** Its statement before the next one. */
+    /** Its previous statement. */
     last: Promise<void>;
   };
   /**
-   * Within a transaction, which has the request's connection: what goes over another one meanwhile would wait for it
-   * without end, and takes no turn.
+   * Within a transaction, which occupies the request's connection. Another statement of the request would wait for it
+   * forever, so it does not take part in the sharing.
    */
   isHeld: boolean;
 };

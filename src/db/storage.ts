@@ -1,7 +1,7 @@
 import type { Sql } from './sql.ts';
 import type { Log } from '../log/logger.ts';
 
-/** What the history is kept in, with the versions for the log. */
+/** The kind of database that stores the history, with its versions for the log. */
 export type Storage = {
   kind: 'timescaledb' | 'timescaledb-apache' | 'postgresql';
   postgresqlVersion: string;
@@ -9,8 +9,8 @@ export type Storage = {
 };
 
 /**
- * Creates the extension where the server has it loaded. Without `shared_preload_libraries` the
- * attempt would end the connection, so the loader's own setting is looked for first.
+ * Creates the TimescaleDB extension if the server has loaded it. Without `shared_preload_libraries` the attempt would
+ * end the connection, so this looks for the loader's own setting first.
  */
 export async function offerTimescale(sql: Sql, log: Pick<Log, 'warn'>): Promise<void> {
   const { rows } = await sql.query<{ available: boolean; loaded: boolean }>(
@@ -37,7 +37,7 @@ export async function offerTimescale(sql: Sql, log: Pick<Log, 'warn'>): Promise<
   }
 }
 
-/** TimescaleDB's own licence allows compression, policies and aggregates; its Apache build has none. */
+/** TimescaleDB's own licence allows compression, policies and aggregates. Its Apache build has none of them. */
 export async function readStorage(sql: Sql): Promise<Storage> {
   const { rows } = await sql.query<{
     postgresql: string;
@@ -63,7 +63,7 @@ export async function readStorage(sql: Sql): Promise<Storage> {
   };
 }
 
-/** One line for the log and for people. */
+/** A line for the log and for people. */
 export function describeStorage(storage: Storage): string {
   switch (storage.kind) {
     case 'timescaledb':

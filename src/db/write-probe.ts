@@ -4,17 +4,17 @@ import { stateOf, states } from './errors.ts';
 import type { Sql } from './sql.ts';
 
 /**
- * Why nothing of devices can be stored:
+ * Why messages of devices cannot be stored:
  * - `standby-away`: commits wait for a synchronous standby.
- * - `read-only`: the server is a standby, or lets this role only read.
- * - `locked`: somebody holds a lock on a table that every message needs.
+ * - `read-only`: the server is a standby, or allows this role only to read.
+ * - `locked`: a session holds a lock on a table that every message needs.
  * - `slow`: a commit does not return, and the server does not say what it waits for.
- * - `disk-full`: the server has no room for its log.
+ * - `disk-full`: the server has no disk space for its log.
  * - `refused`: the server answers with another error.
  */
 export type WriteFailure = {
   reason: 'standby-away' | 'read-only' | 'locked' | 'slow' | 'disk-full' | 'refused';
-  /** Who holds the lock. */
+  /** The sessions that hold the lock. */
   blockers?: Blocker[];
   err?: unknown;
 };
@@ -23,7 +23,7 @@ export type WriteFailure = {
 type Blocker = { pid: number; application: string; user: string; state: string };
 
 export type WriteProbe = {
-  /** Tries a commit. Null where it returns; `unknown` where the server does not answer at all. */
+  /** Tries a commit. Null if it succeeds; `unknown` if the server does not answer at all. */
   probe(): Promise<WriteFailure | null | 'unknown'>;
   /** Ends a commit that hangs. */
   close(): void;
@@ -31,29 +31,30 @@ export type WriteProbe = {
 
 type WriteProbeDeps = {
   /**
-   * Opens one connection, which nothing else uses, and whose answers are waited for: what a commit waits for is looked up
-   * while it waits.
+   * Opens one connection that nothing else uses and that waits for answers without a limit, so that the probe can look
+   * up what a commit waits for.
    */
   open: () => Database;
-  /** Another connection, on which a statement that hangs is looked at. */
+  /** Another connection, for looking at a statement that hangs. */
   look: Sql;
-  /** A commit that takes longer does not return, ms. */
+  /** A commit that takes longer counts as hanging, ms. */
   patienceMs?: number;
 };
 
 type Result = Awaited<ReturnType<WriteProbe['probe']>>;
 
-/** What every message of a device writes or holds. */
+/** The tables that every message of a device writes or locks. */
 const neededTables = ['device', 'device_state', 'series', 'measurement', 'event'];
 
 /**
- * Tries what every message needs: locks that do not conflict with each other, and a commit that reaches the log and, where
- * there is one, the synchronous standby. It changes no row. One that has not returned is looked at again by the next probe.
+ * Tries what every message needs: locks that do not conflict with each other, and a commit that reaches the log and the
+ * synchronous standby, if there is one. It changes no row. If a commit has not returned, the next probe looks at it
+ * again.
  */
 export function createWriteProbe({ open, look, patienceMs = 4_000 }: WriteProbeDeps): WriteProbe {
   let db = open();
   let pid = 0;
-  /** The one under way, and why it hangs. */
+  /** The attempt under way, and why it hangs. */
   let trying: Promise<Result> | null = null;
   let known: Result = null;
 
@@ -83,7 +84,7 @@ export function createWriteProbe({ open, look, patienceMs = 4_000 }: WriteProbeD
     const state = stateOf(cause);
     if (error instanceof ReadOnly || state === states.readOnly) return { reason: 'read-only' };
     if (state === states.diskFull) return { reason: 'disk-full' };
-    // Given up after it was seen to hang.
+    // It was cancelled after the probe had seen it hang.
     if (known && state === states.queryCanceled) return known;
     return /^[0-9A-Z]{5}$/.test(state) && !/^(08|57P)/.test(state)
       ? { reason: 'refused', err: cause }
@@ -93,7 +94,7 @@ export function createWriteProbe({ open, look, patienceMs = 4_000 }: WriteProbeD
   async function diagnose(): Promise<Result> {
     const waiting = await findWaiting(look, pid).catch(() => undefined);
     if (waiting === undefined) return 'unknown';
-    // The server waits for us, or its session has ended: what was sent on the connection has not arrived.
+    // The server waits for us, or the session has ended: what we sent has not arrived.
     if (waiting === null || waiting.event === 'ClientRead') {
       void db.close(0);
       db = open();
@@ -126,7 +127,7 @@ class ReadOnly extends Error {}
 
 type Waiting = { type: string | null; event: string | null; blockers: Blocker[] };
 
-/** What a session waits for, and for whom. */
+/** What a session waits for, and which sessions block it. */
 async function findWaiting(sql: Sql, pid: number): Promise<Waiting | null> {
   const { rows } = await sql.query<Waiting>(
     `select wait_event_type as type, wait_event as event,

@@ -21,7 +21,7 @@ import type { Clock, WallMs } from '../lib/clock-readings.ts';
 type Started = { jobId: string; timestamp: number };
 
 export type ActionDeps = {
-  /** Stores it as a job within the quota `jobs`; throws `quota-exceeded`. */
+  /** Stores the action as a job, within the quota `jobs`; throws `quota-exceeded`. */
   startJob: (
     job: {
       accountId: number;
@@ -35,7 +35,7 @@ export type ActionDeps = {
     },
     keep: Keep<Started> | null,
   ) => Promise<Started>;
-  /** The devices of a job that has ended; null where they are forgotten. */
+  /** The devices of a job that has ended; null if they are no longer stored. */
   listJobDevices: (
     tx: Sql,
     owner: { accountId: number; keyId: string | null },
@@ -46,7 +46,7 @@ export type ActionDeps = {
   listConnectors: () => readonly ConnectorAddress[];
 };
 
-/** Begins to do something with many devices. */
+/** Starts an action on many devices, as a job. */
 export function actionsRoute(deps: ActionDeps): Route {
   const { startJob, listJobDevices, isAhead, listConnectors } = deps;
   return defineRoute({
@@ -147,7 +147,10 @@ type Relabelled = {
   remove: readonly string[];
 };
 
-/** Adds labels to devices and takes labels off them. Gives those that are not there, or would have too many. */
+/**
+ * Adds labels to devices and removes labels from them. Returns the devices that do not exist, and those that would have
+ * too many labels.
+ */
 export async function relabelDevices(
   tx: Sql,
   { accountId, uuids, add, remove }: Relabelled,
@@ -180,7 +183,7 @@ export async function relabelDevices(
   };
 }
 
-/** Those of the account, and within reach of the labels (null: any), in the order of their numbers. */
+/** Those that belong to the account and have one of the labels (null: any device), by ascending number. */
 export async function listReachable(
   tx: Sql,
   accountId: number,
@@ -197,7 +200,10 @@ export async function listReachable(
   return rows;
 }
 
-/** Without those that have all of these labels already, or none of those that are taken off. */
+/**
+ * Leaves out devices that the action would not change: they have all labels to be added, or none of those to be
+ * removed.
+ */
 async function leaveOutLabelled(
   tx: Sql,
   of: { accountId: number; uuids: readonly string[]; action: string; labels: readonly string[] },
@@ -228,7 +234,7 @@ export const LabelList = z.object({
 });
 export type LabelList = z.infer<typeof LabelList>;
 
-/** What an account's devices are labelled with. */
+/** The labels of an account's devices. */
 export function labelsRoute({ db }: { db: Sql }): Route {
   return defineRoute({
     name: 'listDeviceLabels',
@@ -249,7 +255,7 @@ export function labelsRoute({ db }: { db: Sql }): Route {
   });
 }
 
-/** `within`: only of devices that have one of these; null: of any. */
+/** `within`: only devices that have one of these labels; null: any device. */
 async function listLabels(db: Sql, accountId: number, within: readonly string[] | null) {
   const { rows } = await db.query<{ label: string; devices: number }>(
     `

@@ -18,64 +18,64 @@ import {
 } from './tokens.ts';
 import type { LoginWatch } from './refused-logins.ts';
 
-/** What a device shows: its uuid and its token. `address`: where it comes from, where that is known. */
+/** What a device sends: its uuid and its token. `address`: where it connects from, if that is known. */
 type DeviceCredentials = { username: string; password: string; address?: string | undefined };
 
 type DeviceAuthenticatorDeps = {
   db: Sql;
-  /** What tokens are derived from, newest first. */
+  /** The keys that tokens are derived from, newest first. */
   keys: readonly Buffer[];
-  /** The secrets of these keys, in the same order. */
+  /** The identifiers of the secrets of these keys, in the same order. */
   secretIds: readonly string[];
   bus: Bus;
-  /** Whether the operator has shut the account out, as far as this process knows. */
+  /** Whether the operator has disabled the account, as far as this process knows. */
   isDisabled?: (accountId: number) => boolean;
   clock: Clock;
-  /** Told of each login. Absent: nobody is. */
+  /** Notified of each login. */
   watch?: LoginWatch;
-  /** Devices whose token version is remembered. */
+  /** How many devices' token versions to cache. */
   maxRemembered?: number;
 };
 
 export type DeviceAuthenticator = {
   /**
-   * Null when the credentials open nothing. No query once the device is known. Rejects with
-   * `unavailable` when the store is away and the answer is not known here.
+   * Null if the credentials are not valid. Needs no query once the device is cached. Rejects with `unavailable` if the
+   * database is unreachable and the answer is not cached.
    */
   authenticateDevice(credentials: DeviceCredentials): Promise<DeviceIdentity | null>;
-  /** Whether the credentials that let the device in still do; asks the database. */
+  /** Whether credentials that were accepted still are; always asks the database. */
   isStillAllowed(device: DeviceIdentity, credentials: DeviceCredentials): Promise<boolean>;
   close(): void;
 };
 
-/** A wrong token costs a query at most this often per device. */
+/** A wrong token causes at most one query in this time for each device. */
 const refusalMs = 1_000;
 const maxRefusals = 10_000;
-/** Tokens before the present ones that are still told from wrong ones. */
+/** How many retired versions are recognised, to tell a retired token from a wrong one. */
 const retiredVersions = 8;
 
 /**
- * What is known of a device. `token`: its only one, remembered with the second login. Over HTTP each request
- * is a login, and deriving the token costs more than the rest of it.
+ * What is cached of a device. `token`: its only valid token, cached from the second login on. Over HTTP each request is
+ * a login, and deriving the token costs more than the rest of it.
  */
 type Known = { readonly access: Access; token: Buffer | null };
 
-/** The token that let a device in: of which version, and of which secret. */
+/** The version and secret of an accepted token. */
 type Opened = { which: 'newest' | 'previous'; secretId: string };
 
 type Opening = Omit<Access, 'deviceId' | 'accountId'>;
 
 const ofNoSecret = { secretId: '', newestSecretId: null };
 
-/** A device showed a token of this secret, which is another than before. */
+/** A device used a token of this secret, and one of another secret before. */
 type Shown = { deviceId: number; secretId: string };
 
-/** Why nothing was opened; `unknown`: the uuid is no device's now, or its account is disabled. */
+/** Why credentials were refused. `unknown`: no device has this uuid now, or its account is disabled. */
 type Refusal = { reason: 'wrong-token' | 'retired-token' | 'unknown'; accountId?: number };
 
 /**
- * Checks device tokens by arithmetic on a remembered version number. The version is forgotten when
- * the bus tells of a change, or that it may have missed one.
+ * Checks device tokens by computation from a cached version number. The cache drops a version when the bus announces a
+ * change, or may have missed one.
  */
 export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): DeviceAuthenticator {
   const { db, keys, secretIds, bus, clock, maxRemembered = 100_000 } = deps;
@@ -85,7 +85,7 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
   const finder = createAccessFinder(db, (access) => {
     known.set(access.uuid, { access, token: null });
   });
-  // After a change of the secret ten thousand devices may come with their new tokens at once.
+  // After a change of the secret, ten thousand devices may use their new tokens at once.
   const noted = coalesce({
     load: async (shown: Shown[]) => {
       await noteTokenSecrets(db, shown);
@@ -122,7 +122,7 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
       if (token && isSameToken(token, credentials.password))
         return letIn(access, { which: 'newest', secretId: access.secretId });
       const opened = openedBy(access, credentials);
-      // With another token beside it, its use retires that one.
+      // Cache only a token that is the only valid one: otherwise its use must retire the other.
       if (opened && !access.previous && opened.secretId === access.secretId)
         remembered.token = bytesOfToken(credentials.password);
       if (opened) return letIn(access, opened);
@@ -131,7 +131,7 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
     if (before && before.untilTs > clock()) return refuse(before);
 
     const access = await finder.find(uuid);
-    // A device that does not exist costs the same arithmetic as one that does.
+    // An unknown device costs the same computation as a known one.
     const shown = access ?? { uuid, version: 0, previous: false, ...ofNoSecret };
     const opened = openedBy(shown, credentials);
     if (access && opened) return letIn(access, opened);
@@ -155,7 +155,7 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
     return retire(access, { which, secretId }).then(() => identity);
   }
 
-  /** A new token was used: from now on the one before it opens nothing, and closes what it opened. */
+  /** The device has used its new token: retires the previous one, and closes the connections that it opened. */
   async function retire(access: Access, { which, secretId }: Opened): Promise<void> {
     const { deviceId, uuid } = access;
     try {
@@ -164,7 +164,7 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
         which === 'newest' && access.previous && (await retirePreviousToken(db, access, clock()));
       if (retired || secretId !== access.secretId) bus.publish('access', { deviceId, uuid });
     } catch (error) {
-      // The token is right, whatever the store does: its next use retires the old one.
+      // The token is valid even if the database is unreachable; its next use retires the old one.
       if (!(error instanceof DomainError && error.code === 'unavailable')) throw error;
     }
   }
@@ -187,8 +187,8 @@ export function createDeviceAuthenticator(deps: DeviceAuthenticatorDeps): Device
 }
 
 /**
- * Which of the device's tokens was shown; null when none that is accepted. Once a device has shown a token of the
- * newest secret, those of the secret before open nothing any more.
+ * Which of the device's tokens was used; null if it is not an accepted one. Once a device has used a token of the
+ * newest secret, tokens of the previous secret are no longer accepted.
  */
 function whichToken(
   { keys, secretIds }: Pick<DeviceAuthenticatorDeps, 'keys' | 'secretIds'>,
@@ -205,7 +205,7 @@ function whichToken(
   return find('newest', version) ?? (previous ? find('previous', version - 1) : null);
 }
 
-/** Whether it is one of the device's tokens before those that are accepted. */
+/** Whether the token is one of the device's earlier ones. */
 function wasToken(
   keys: readonly Buffer[],
   { uuid, version }: Pick<Access, 'uuid' | 'version'>,

@@ -33,7 +33,7 @@ import { DescribedDevice, exampleConfiguration, noSuchDevice, OneDevice } from '
 
 type OneDeviceDeps = Pick<RegisterDeviceDeps, 'keys' | 'listConnectors'> & { db: Sql };
 
-/** One device: what the list has of it, where it connects, and how its profiles stand. */
+/** One device: its entry in the list, its connector and its profiles. */
 export function deviceRoute({ db, keys, listConnectors }: OneDeviceDeps): Route {
   return defineRoute({
     name: 'getDevice',
@@ -59,7 +59,7 @@ export function deviceRoute({ db, keys, listConnectors }: OneDeviceDeps): Route 
       if (!row || !facts) throw noSuchDevice();
       const { connectorId, ...rest } = facts;
       return {
-        // Who reads it with a key is no device.
+        // A key that may read devices must not get their credentials.
         device: toFound(account.key ? null : keys, row, connectorsById(listConnectors())),
         connector: describeConnector(listConnectors(), { uuid, connectorId }),
         ...rest,
@@ -86,7 +86,7 @@ type DeviceFacts = {
   profiles: ProfileOfDevice[];
 };
 
-/** What is known of one device beside what lists have; null when the account has no such device. */
+/** What is known of one device besides its entry in the list; null if the account has no such device. */
 async function findDeviceFacts(
   sql: Sql,
   accountId: number,
@@ -114,7 +114,7 @@ async function findDeviceFacts(
   return rows[0] ?? null;
 }
 
-/** Throws `not-found` unless the device is the account's and has one of these labels. */
+/** Throws `not-found` unless the account has the device and it has one of these labels. */
 export async function checkReach(
   sql: Sql,
   accountId: number,
@@ -144,7 +144,7 @@ type ConfigurationRow = {
   pending_at: number | null;
 };
 
-/** Devices' descriptions with their profiles and state, by uuid; devices that do not exist are left out. */
+/** Configurations of devices with their profiles and state, by uuid; devices that do not exist are missing. */
 export async function listConfigurations(
   db: Sql,
   uuids: string[],
@@ -171,8 +171,8 @@ export async function listConfigurations(
 }
 
 /**
- * Replaces the configuration and voids what was computed from the one before; gives the device's
- * id, or null when the account has no such device.
+ * Replaces the configuration and invalidates what was computed from the previous one. Returns the device's number, or
+ * null if the account has no such device.
  */
 async function updateConfiguration(
   tx: Sql,
@@ -180,7 +180,7 @@ async function updateConfiguration(
   uuid: string,
   configuration: Configuration,
 ): Promise<number | null> {
-  // The state's row first, as ingest does, so that the two never wait for each other.
+  // Locks the state's row first, as ingest does; otherwise the two could deadlock.
   const { rows } = await tx.query<{ id: number }>(
     `
       with changed as (
@@ -200,7 +200,7 @@ async function updateConfiguration(
   return rows[0]?.id ?? null;
 }
 
-/** A device's configuration, its state and its profiles. */
+/** A device's configuration, state and profiles. */
 export function describeRoute({ db }: { db: Sql }): Route {
   const describeDevice = createDescribeDevice(db);
   return defineRoute({
@@ -224,7 +224,7 @@ export function describeRoute({ db }: { db: Sql }): Route {
   });
 }
 
-/** Told in the transaction which senses a device has from now on; `ts` in ms. */
+/** Called in the transaction, with the senses that the device has from now on; `ts` in ms. */
 export type OnConfigured = (
   tx: Sql,
   device: DeviceIdentity,
@@ -232,7 +232,7 @@ export type OnConfigured = (
   ts: number,
 ) => Promise<void>;
 
-/** Replaces a device's description of itself, and hands it to the device. */
+/** Replaces a device's configuration and sends it to the device. */
 export function configureRoute({
   db,
   bus,
@@ -277,7 +277,7 @@ export function configureRoute({
   });
 }
 
-/** Gives a `DescribedDevice` as JSON text. */
+/** Returns a `DescribedDevice` as JSON text. */
 type DescribeDevice = (
   accountId: number,
   uuid: string,
@@ -285,8 +285,8 @@ type DescribeDevice = (
 ) => Promise<string | null>;
 
 /**
- * Get Configuration, specification section 2.4; null when the account has no such device. Requests
- * that come at once share a query, which is always made after they came.
+ * Get Configuration, specification section 2.4; null if the account has no such device. Concurrent requests share a
+ * query, which always starts after they have arrived.
  */
 function createDescribeDevice(db: Sql): DescribeDevice {
   const configurations = coalesce({
@@ -300,7 +300,10 @@ function createDescribeDevice(db: Sql): DescribeDevice {
   };
 }
 
-/** What is stored is put together as it is: `{"device": …, "module": …}` goes on with the rest. */
+/**
+ * Puts stored texts together without parsing them: removes the last `}` of `{"device": …, "module": …}` and appends the
+ * rest.
+ */
 function describe(row: ConfigurationRow, timestamp: number): string {
   const { configuration } = row;
   const current = profileOf(row.current_id, row.current_purposes, row.current_at);
@@ -334,8 +337,8 @@ export type FindNewestOf = (
 ) => Promise<ReadonlyMap<number, LastSeen>>;
 
 /**
- * What stands outside a device's evidence: alarms of its events, its late measurements, and when its connector
- * listened.
+ * What evaluation needs besides the evidence: the alarms of the device's events, its late measurements, and when its
+ * connector was running.
  */
 export type FindEvaluationContext = (
   sql: Sql,
@@ -343,7 +346,7 @@ export type FindEvaluationContext = (
     deviceId: number;
     pId: string;
     newest: LastSeen;
-    /** What ended before made no difference; null: nothing does. */
+    /** Earlier times make no difference; null: none does. */
     listenedSinceTs: number | null;
   },
 ) => Promise<Omit<EvaluationContext & AskedAt, 'nowTs'>>;
@@ -380,7 +383,7 @@ export function evaluationRoute({
       if (!pId || !purposes || engine !== 'service') {
         return { engine: engine ?? ('none' as const), evaluation: null, timestamp };
       }
-      // With a large profile reading, compiling and explaining take a few milliseconds each.
+      // With a large profile, reading, compiling and explaining take a few milliseconds each.
       await yieldToEventLoop();
       const profile = compileProfile(pId, purposes);
       await yieldToEventLoop();
@@ -418,7 +421,7 @@ type EvaluationRow = {
   purposes: Purpose[] | null;
 };
 
-/** Where a device of the account stands in its current profile; null where there is no such device. */
+/** The state of a device's current profile; null if the account has no such device. */
 async function findEvaluation(
   db: Sql,
   accountId: number,

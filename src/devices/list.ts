@@ -15,16 +15,16 @@ import type { WallMs } from '../lib/clock-readings.ts';
 type ListDevicesDeps = {
   db: Sql;
   listConnectors: () => readonly ConnectorAddress[];
-  /** What device tokens are derived from, newest first. */
+  /** The keys that device tokens are derived from, newest first. */
   keys: readonly Buffer[];
-  /** The quota `exports`: lists that are read and sent at once. */
+  /** The quota `exports`: how many lists may be read and sent at once. */
   exports: Pick<Exports, 'run'>;
 };
 
-/** Devices of a page where the request names no limit. */
+/** Devices on a page if the request sets no limit. */
 const defaultLimit = 100;
 
-/** All devices, as in specification section 4.3; or those that are looked for, in pages. */
+/** All devices, as in specification section 4.3; or, with parameters, the matching ones in pages. */
 export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps): Route {
   return defineRoute({
     name: 'listDevices',
@@ -47,7 +47,7 @@ export function listRoute({ db, keys, exports, listConnectors }: ListDevicesDeps
     handler: async ({ account, query, request }) => {
       const { accountId } = account;
       const labels = labelsOf(account);
-      // Who reads a list with a key is no device.
+      // A key that may read lists must not get the devices' credentials.
       const tokenKeys = account.key ? null : keys;
       if (Object.values(query).every((value) => value === undefined)) {
         const pages = await exports.run(
@@ -86,14 +86,14 @@ type ConnectorsById = ReadonlyMap<number, Pick<ConnectorAddress, 'kind' | 'proto
 export const connectorsById = (connectors: readonly ConnectorAddress[]): ConnectorsById =>
   new Map(connectors.map((connector) => [connector.id, connector]));
 
-/** A device as it stands in a page of the list. */
+/** A device as an entry of a page. */
 export function toFound(
   keys: readonly Buffer[] | null,
   row: FoundDevice,
   connectors: ConnectorsById,
 ): DeviceList['devices'][number] {
   const protocol = connectors.get(row.connectorId)?.protocol;
-  // Of a connector that is not configured any more nothing better is known.
+  // If the connector is no longer configured, nothing better is known.
   const transport = connectors.get(row.heardAt)?.kind ?? 'mqtt';
   const { serial, openAlarms, alarmSinceTs, refusedTs, mutedUntilTs, mutedReason } = row;
   return {
@@ -126,17 +126,20 @@ type Row = ListedDevice & {
   id: number;
   /** To the microsecond. */
   created: string;
-  /** Devices there were to read for this page. */
+  /** How many devices there were to read for this page. */
   found: number;
 };
 
-/** What is in memory at once, and read without a pause: so many devices, or as many as have names and labels of so many bytes. */
+/**
+ * Limits of what is in memory at once, and read without yielding: the number of devices, and the bytes of their names
+ * and labels.
+ */
 const pageDevices = 2_000;
 const pageNameBytes = 1_048_576;
 
 /**
- * Pages of an account's devices, in the order of their registration; none where it has none. `labels`: only
- * those that have one of these; null: all.
+ * Pages of an account's devices, in the order of registration; none if it has no devices. `labels`: only devices that
+ * have one of these; null: all.
  */
 async function* listDevices(
   db: Sql,
@@ -154,7 +157,7 @@ async function* listDevices(
   }
 }
 
-/** Those whose names begin within the page's bytes: one at least. The others' names are not read. */
+/** Reads devices until the page's bytes are used up, at least one; the names of the others are not read. */
 async function readPage(
   db: Sql,
   { accountId, labels }: { accountId: number; labels: readonly string[] | null },
@@ -185,12 +188,12 @@ async function readPage(
   return rows;
 }
 
-/** Devices whose tokens are derived before others have their turn: about 3 ms of work. */
+/** Devices whose tokens are derived before yielding: about 3 ms of work. */
 const devicesInTurn = 500;
 
 /**
- * The answer of Get user devices, specification section 4.3, written as it is made. `keys`: what tokens are
- * derived from; null: they are left empty.
+ * The answer of Get user devices, specification section 4.3, written as it is made. `keys`: tokens are derived from
+ * them; null: tokens stay empty.
  */
 export async function* writeDeviceList(
   keys: readonly Buffer[] | null,
@@ -211,7 +214,7 @@ export async function* writeDeviceList(
   yield `],"timestamp":${timestamp}}`;
 }
 
-/** A device of a list. */
+/** A device as an entry of the list. */
 function toListed(
   keys: readonly Buffer[] | null,
   row: ListedDevice,
@@ -229,31 +232,31 @@ function toListed(
 
 type FoundDevice = ListedDevice & {
   id: number;
-  /** The one it was given. */
+  /** The connector that it was assigned. */
   connectorId: number;
-  /** Where it is connected or was heard last; before, the one it was given. */
+  /** The connector where it is connected or was heard last; before that, the assigned one. */
   heardAt: number;
   serial: string;
   sortKey: string;
   openAlarms: number;
-  /** Null: there is none. */
+  /** Null if it has no open alarm. */
   alarmSinceTs: number | null;
-  /** Null: its newest login was not refused. */
+  /** Null unless its newest login was refused. */
   refusedTs: number | null;
-  /** Null: it is not muted. */
+  /** Null if it is not muted. */
   mutedUntilTs: number | null;
-  /** Null: nobody said why, or it is not muted. */
+  /** Null if no reason was given, or if it is not muted. */
   mutedReason: string | null;
 };
 
-/** As text they sort as the values do, but names: these are compared without upper and lower case. */
+/** As text, keys sort as their values do, except names: those are compared without case. */
 const sortKeys = {
   name: { sql: 'lower(d.name)', type: 'text' },
   lastSeenTs: { sql: `coalesce(c.last_seen_at, '-infinity')`, type: 'timestamptz' },
   registeredTs: { sql: 'd.created_at', type: 'timestamptz' },
 };
 
-/** A page of the devices that all the filters let through, and one more where there is another page. */
+/** A page of the devices that match all filters, and one more if there is another page. */
 export async function findDevices(
   sql: Sql,
   filter: FleetFilter,
@@ -298,7 +301,7 @@ export async function findDevices(
   return rows;
 }
 
-/** Of all devices that the filters let through, in the order of their registration. */
+/** All devices that match the filters, in the order of registration. */
 export async function selectDevices(sql: Sql, filter: FleetFilter): Promise<string[]> {
   const { rows } = await sql.query<{ uuids: string | null }>(
     `
@@ -312,7 +315,7 @@ export async function selectDevices(sql: Sql, filter: FleetFilter): Promise<stri
   return rows[0]?.uuids?.split(',') ?? [];
 }
 
-/** How many devices all the filters let through. */
+/** How many devices match all filters. */
 async function countMatching(sql: Sql, filter: FleetFilter): Promise<number> {
   const { rows } = await sql.query<{ count: number }>(
     `
@@ -326,23 +329,23 @@ async function countMatching(sql: Sql, filter: FleetFilter): Promise<number> {
   return rows[0]?.count ?? 0;
 }
 
-/** Which devices are looked for. `labels`: only those that have one of these; null: any. */
+/** Which devices to find. `labels`: only those that have one of these; null: any. */
 type FleetFilter = FleetQuery & {
   accountId: number;
   labels: readonly string[] | null;
-  /** Which mutes have not ended, ms. */
+  /** The time that decides which mutes are over, ms. */
   nowTs: WallMs;
-  /** This one alone; nothing is searched for then. */
+  /** Only this device; replaces `search`. */
   uuid?: string;
-  /** Ids of connectors whose devices hold no connection, as of `presenceOf`. */
+  /** Connectors whose devices keep no connection, for `presenceOf`. */
   intermittent: readonly number[];
 };
 
-/** Mutes that have not ended, as SQL. `now`: the parameter that is the time, ms. */
+/** Mutes that are not over, as SQL. `now`: the parameter with the time, ms. */
 const joinMutes = (now: string, deviceId = 'd.id') => `
         left join device_mute m on m.device_id = ${deviceId} and m.until_at > ms_to_timestamp(${now}::bigint)`;
 
-/** The account's devices within reach, as SQL: `$1` and `$2`. */
+/** The account's devices within the allowed labels, as SQL: `$1` and `$2`. */
 const within = 'd.account_id = $1 and ($2::text[] is null or d.labels && $2)';
 
 const hasProfile = (states: string) => `exists (
@@ -350,7 +353,7 @@ const hasProfile = (states: string) => `exists (
 const waits = hasProfile(textList(awaitingAnswer));
 const runs = hasProfile(`('current')`);
 
-/** What is acknowledged is wrong still. */
+/** Includes acknowledged alarms: the fault is still there. */
 const hasAlarm = `
   d.id in (select a.device_id from alarm a where a.account_id = $1 and a.closed_at is null)`;
 
@@ -373,7 +376,7 @@ const search = `($3::text is null
                   or starts_with(d.uuid::text, lower($3))
                   or strpos(lower(d.serial), lower($3)) > 0)`;
 
-/** Whether nobody can tell that it is there, as SQL. `ids`: the parameter with the connectors. */
+/** Whether the device's connector cannot tell that it is there, as SQL. `ids`: the parameter with the connectors. */
 const isIntermittent = (ids: string) =>
   `(c.connected is not true and coalesce(c.connector_id, d.connector_id) = any(${ids}::integer[]))`;
 
@@ -383,7 +386,7 @@ const presenceFilters = {
   intermittent: isIntermittent('$10'),
 };
 
-/** What all the filters let through, as SQL: `$1` to `$10` are what `valuesOf` gives. */
+/** The condition for all filters, as SQL; `valuesOf` makes `$1` to `$10`. */
 const matching = ({ alarm, refused, profile, uuid, presence }: FleetFilter) => `${within}
              and ${uuid === undefined ? search : 'd.uuid = $3::uuid'}
              and ($4::text is null or d.labels @> array[$4])
@@ -426,7 +429,7 @@ type FleetCounts = {
   alarm: number;
   /** Their newest login was refused. */
   refused: number;
-  /** Whose mute has not ended. */
+  /** With a mute that is not over. */
   muted: number;
   pendingProfile: number;
 };
@@ -442,7 +445,7 @@ const none: FleetCounts = {
   pendingProfile: 0,
 };
 
-/** Of all devices within reach, whatever is looked for. */
+/** Counts all devices within the allowed labels, whatever the filters. */
 async function countDevices(
   sql: Sql,
   filter: Pick<FleetFilter, 'accountId' | 'labels' | 'nowTs' | 'intermittent'>,

@@ -7,44 +7,49 @@ type PresenceChange = 'connected' | 'disconnected' | 'seen';
 
 type PresenceDeps = {
   db: Sql;
-  /** The connector that devices are seen on. */
+  /** The connector of this process. */
   connectorId: number;
   clock: Clock;
-  /** Told of who connected or left, once it is written. */
+  /** Called with the devices that connected or disconnected, once that is stored. */
   tell: (accounts: PresenceNotice[]) => void;
-  /** A write failed; it is tried again with the next one. */
+  /** A write failed; the next one repeats it. */
   onError: (error: unknown) => void;
-  /** Between two writes of connects and disconnects. */
+  /** Time between two writes of connects and disconnects. */
   writeIntervalMs?: number;
-  /** Between two writes of when devices were last heard of. */
+  /** Time between two writes of when devices were last heard. */
   seenIntervalMs?: number;
 };
 
 type Seen = Pick<DeviceIdentity, 'deviceId' | 'uuid' | 'accountId'>;
 
 export type PresenceRecorder = {
-  /** Notes it; written a little later, many devices at once. */
+  /** Records the change; it is written a little later, many devices at once. */
   presence(device: Seen, change: PresenceChange): void;
-  /** Writes what is noted. */
+  /** Writes what was recorded. */
   flush(): Promise<void>;
   /** Writes that nobody is connected here any more. */
   close(): Promise<void>;
 };
 
-/** Devices in one statement: to write more of them down at a stretch would take milliseconds. */
+/** Devices in one statement: preparing more of them would block the event loop for milliseconds. */
 const savedAtOnce = 1_000;
 
-/** What is known of a device here. `connections`: a device may have several. */
+/** What this process knows of a device. A device may have several connections. */
 type Sighting = { device: Seen; connections: number; seenTs: number };
 
-/** Keeps who is connected to this connector. What an earlier process left when it was killed is cleared. */
+/**
+ * Records who is connected to this connector. On start it clears the connections of an earlier process that was killed.
+ */
 export async function startPresence(deps: PresenceDeps): Promise<PresenceRecorder> {
   const { db, connectorId, clock, tell, onError } = deps;
   const { writeIntervalMs = 1_000, seenIntervalMs = 30_000 } = deps;
   const sightings = new Map<number, Sighting>();
   let moved = new Set<number>();
   let seen = new Set<number>();
-  /** Heard of after a silence: written soon, or a list would call them silent for another half minute. */
+  /**
+   * Heard again after a silence. Written soon, because lists would otherwise show them as silent for another half
+   * minute.
+   */
   let back = new Set<number>();
   let seenWrittenTs = clock();
   let writing = Promise.resolve();
@@ -118,7 +123,7 @@ export async function startPresence(deps: PresenceDeps): Promise<PresenceRecorde
     if (notices.length > 0) tell(notices);
   }
 
-  /** Of as many devices as one process held they are not named. */
+  /** Names no devices: one process may have had very many. */
   async function clear(): Promise<void> {
     const accountIds = await clearConnected(db, connectorId);
     if (accountIds.length > 0) tell(accountIds.map((accountId) => ({ accountId, devices: null })));
@@ -133,7 +138,7 @@ export async function startPresence(deps: PresenceDeps): Promise<PresenceRecorde
   return { presence, flush: () => write(true), close };
 }
 
-/** Nobody is connected at the connector. Gives the accounts whose devices were. */
+/** Marks everybody as disconnected from the connector. Returns the accounts of those that were connected. */
 async function clearConnected(db: Sql, connectorId: number): Promise<number[]> {
   const { rows } = await db.query<{ accountId: number }>(
     `
@@ -149,15 +154,15 @@ async function clearConnected(db: Sql, connectorId: number): Promise<number[]> {
   return rows.map(({ accountId }) => accountId);
 }
 
-/** Gives what stands there now: a device may be connected at another connector. */
+/** Returns the resulting rows: a device may be connected to another connector. */
 async function saveSightings(
   db: Sql,
   connectorId: number,
   changes: { deviceId: number; connections: number; seenTs: number }[],
 ): Promise<SavedSighting[]> {
   if (changes.length === 0) return [];
-  // A disconnect here must not undo a later connect at another connector. Devices of a bridge have no
-  // connection that is seen: they are where they were heard last.
+  // A disconnect here must not undo a later connect at another connector. Devices behind a bridge have no visible
+  // connection: they belong to the connector that heard them last.
   const { rows } = await db.query<SavedSighting>(
     `
       insert into presence as p (device_id, connector_id, connected, last_seen_at)
@@ -188,10 +193,10 @@ async function saveSightings(
 /** A device's row of `presence`. */
 type SavedSighting = Omit<PresentDevice, 'uuid'>;
 
-/** Of an account: of more devices at once, each reader is told to ask again anyway. */
+/** How many devices of an account a notice names; if there are more, readers are told to ask again. */
 const namedAtOnce = 100;
 
-/** What other processes are told of rows that were written, by account. */
+/** The notices for other processes about rows that were written, by account. */
 export function noticesOf(
   saved: readonly SavedSighting[],
   find: (deviceId: number) => { uuid: string; accountId: number } | undefined,

@@ -11,13 +11,13 @@ export type NewDevice = {
   configuration: string;
   name: string;
   labels: readonly string[];
-  /** Of which secret its token is. */
+  /** The identifier of the secret that its token is derived from. */
   secretId: string;
   actor: Actor;
   ts: number;
 };
 
-/** Says whether all of them were stored: none is beyond a quota, nor where the account is gone. */
+/** Returns whether all were stored: all or none are, none if that exceeds a quota or if the account is gone. */
 export async function insertDevices(
   db: Sql,
   accountId: number,
@@ -26,7 +26,7 @@ export async function insertDevices(
 ): Promise<boolean> {
   const { devices, devicesPerDay } = quotas;
   const { rowCount } = await db.query({
-    // Planning it takes longer than it does.
+    // Planning it takes longer than running it.
     name: 'devices-insert',
     text: `
       with counted as (
@@ -78,12 +78,12 @@ function toEntry({ uuid, actor, ts }: NewDevice): NewEntry {
   return { kind: 'device-added', actor, ts, details: { deviceAuthUuid: uuid } };
 }
 
-/** PostgreSQL's text holds every character but NUL. */
+/** PostgreSQL's text type takes every character except NUL. */
 export function nameOf({ device }: Configuration): string {
   return (device.name ?? '').replaceAll('\0', '\uFFFD');
 }
 
-/** Null when the account has no such device. */
+/** Null if the account has no such device. */
 export async function findDeviceId(
   db: Sql,
   accountId: number,
@@ -96,7 +96,7 @@ export async function findDeviceId(
   return rows[0]?.id ?? null;
 }
 
-/** Configurations that devices sent, within ingest's transaction; the last one of a device counts. */
+/** Stores configurations that devices sent, in ingest's transaction; the last one of a device counts. */
 export async function replaceConfigurations(
   tx: Sql,
   changes: { deviceId: number; configuration: Configuration }[],

@@ -12,7 +12,7 @@ import {
   RemovedLoginsQuery,
 } from './schema.ts';
 
-/** Refused logins with a uuid, added up by reason and address. `address`: empty where it is not known. */
+/** Refused logins with a uuid, grouped by reason and address. `address`: empty if it is not known. */
 type RefusedLogins = {
   uuid: string;
   reason: string;
@@ -20,18 +20,18 @@ type RefusedLogins = {
   count: number;
   firstTs: number;
   lastTs: number;
-  /** The device was not let in since, as far as the writer knows. */
+  /** The device has not logged in since, as far as the writer knows. */
   isOpen: boolean;
 };
 
-/** Kept of each uuid, the newest. */
+/** How many groups are kept for each uuid; the newest. */
 const keptRefusedLogins = 16;
-/** How long they are kept, and whose device a removed one was. */
+/** How long they are kept, and how long a removed device's owner is. */
 const refusedLoginDays = 30;
 
 /**
- * Adds them to what is kept of uuids that are a device's, or were one's; of others nothing is kept. A uuid
- * that nothing is known of belongs to nobody, and `unknown` of a device says nothing.
+ * Adds them to those of uuids that belong, or belonged, to a device; others are dropped. Nobody owns an unknown uuid;
+ * and the reason `unknown`, for a uuid that does belong to a device, says nothing.
  */
 async function addRefusedLogins(db: Sql, refused: RefusedLogins[]): Promise<void> {
   const { rows } = await db.query<{ uuid: string }>({
@@ -98,7 +98,7 @@ async function trim(db: Sql, uuids: string[]): Promise<void> {
   });
 }
 
-/** These devices were let in at these times: what was refused before is over. */
+/** These devices logged in at these times, which ends earlier refusals. */
 async function closeRefusedLogins(db: Sql, letIn: [number, number][]): Promise<void> {
   await db.query({
     name: 'devices-close-refused-logins',
@@ -119,7 +119,7 @@ type RefusedLoginRow = {
   last_at: number;
 };
 
-/** Newest first. Null where the account neither has nor had such a device within 30 days. */
+/** Newest first. Null if the account neither has such a device nor had one within 30 days. */
 async function findRefusedLogins(
   db: Sql,
   accountId: number,
@@ -141,7 +141,7 @@ async function findRefusedLogins(
 
 type RemovedLoginRow = RefusedLoginRow & { uuid: string; name: string | null; removed_at: number };
 
-/** Of devices that the account removed within 30 days, newest first. */
+/** Those of devices that the account removed within 30 days, newest first. */
 async function findRemovedLogins(
   db: Sql,
   accountId: number,
@@ -160,14 +160,14 @@ async function findRemovedLogins(
   return rows;
 }
 
-/** A chore of the upkeep: what is older than is kept goes. */
+/** A periodic task: deletes what is older than the retention. */
 export async function forgetRefusedLogins(db: Sql, nowTs: WallMs): Promise<void> {
   const before = nowTs - refusedLoginDays * 86_400_000;
   await db.query('delete from refused_login where last_at < ms_to_timestamp($1)', [before]);
   await db.query('delete from removed_uuid where removed_at < ms_to_timestamp($1)', [before]);
 }
 
-/** `accountId`: whose device it is, where that is known; `unknown`: of a uuid that is no device's now. */
+/** `accountId`: the device's account, if known. `unknown`: no device has this uuid now. */
 type LoginRefusal = {
   uuid: string;
   accountId?: number | undefined;
@@ -175,14 +175,14 @@ type LoginRefusal = {
   address?: string | undefined;
 };
 
-/** uuids that are remembered for refused logins; who was not refused for longest is forgotten first. */
+/** How many uuids with refused logins are remembered; the one refused longest ago is dropped first. */
 const maxUuids = 20_000;
-/** Reasons and addresses of a uuid between two writes; further ones are left out. */
+/** How many groups a uuid may have between two writes; further ones are dropped. */
 const maxCounts = 8;
-/** uuids of one write, and of one account while others wait. */
+/** uuids in one write, and how many of one account while others wait. */
 const writtenAtOnce = 500;
 const perAccount = 100;
-/** Between two writes of one uuid, in milliseconds. */
+/** Time between two writes of one uuid, in milliseconds. */
 const holdMs = 60_000;
 
 type RefusalCount = Omit<RefusedLogins, 'uuid' | 'isOpen'>;
@@ -195,7 +195,7 @@ type OfUuid = {
   refusedTs: number;
 };
 
-/** Refused logins of uuids, added up until they are written. Times are in ms. */
+/** Counts refused logins by uuid until they are written. Times are in ms. */
 class RefusalCounts {
   readonly #waiting = new Set<string>();
   readonly #known = new LRUCache<string, OfUuid>({
@@ -207,19 +207,19 @@ class RefusalCounts {
     this.#add(uuid, accountId, { count: 1, firstTs: ts, lastTs: ts, reason, address });
   }
 
-  /** When a login of the uuid was refused last; -Infinity where none is remembered. */
+  /** When a login with the uuid was last refused; -Infinity if none is remembered. */
   refusedTs(uuid: string): number {
     return this.#known.peek(uuid)?.refusedTs ?? -Infinity;
   }
 
-  /** The device was let in: what was refused before is over. */
+  /** The device logged in, which ends earlier refusals. */
   letIn(uuid: string, ts: number): void {
     const of = this.#known.peek(uuid);
-    // What is refused in the same millisecond was refused after its token was found right.
+    // A refusal in the same millisecond came after the token was accepted.
     if (of) of.letInTs = ts - 1;
   }
 
-  /** What is to be written now; it counts as written. */
+  /** Returns what is to be written now, and marks it as written. */
   take(nowTs: WallMs): RefusedLogins[] {
     return this.#pick(nowTs).flatMap((uuid) => {
       this.#waiting.delete(uuid);
@@ -232,7 +232,7 @@ class RefusalCounts {
     });
   }
 
-  /** They could not be written: they wait again, and may be taken at once. */
+  /** They could not be written: they wait again, and are due at once. */
   putBack(rows: RefusedLogins[]): void {
     for (const { uuid, isOpen: _, ...count } of rows) {
       this.#add(uuid, undefined, count);
@@ -253,7 +253,7 @@ class RefusalCounts {
     this.#waiting.add(uuid);
   }
 
-  /** Those that may be written now: few of an account first, then whoever is left. */
+  /** The uuids due now: first a few of each account, then the rest. */
   #pick(nowTs: WallMs): string[] {
     const perOwner = new Map<number | undefined, number>();
     const rest: string[] = [];
@@ -281,7 +281,7 @@ function sumOf(before: RefusalCount, { count, lastTs }: RefusalCount): RefusalCo
   return { ...before, count: before.count + count, lastTs: Math.max(before.lastTs, lastTs) };
 }
 
-/** Told of every login of a device. Keeps what its owner is to know of those that were refused. */
+/** Notified of every login of a device; stores refused ones for the device's owner. */
 export type LoginWatch = {
   refused(login: LoginRefusal): void;
   letIn(device: { deviceId: number; uuid: string }): void;
@@ -290,7 +290,7 @@ export type LoginWatch = {
 type LoginWatchDeps = {
   db: Sql;
   clock: Clock;
-  /** A write failed; it is tried again with the next one. */
+  /** A write failed; the next one repeats it. */
   onError: (error: unknown) => void;
   intervalMs?: number;
 };
@@ -301,18 +301,18 @@ export type RunningLoginWatch = LoginWatch & {
   close(): Promise<void>;
 };
 
-/** Devices that were let in, of which the database is to be told. */
+/** How many devices that logged in may wait to be written. */
 const maxLetIn = 50_000;
 const closedAtOnce = 1_000;
-/** Another process may write a refusal of before a login as late as this. */
+/** Until this long after a login, another process may still write a refusal from before it. */
 const lateMs = holdMs + 15_000;
 
-/** A device's newest login, and the first one of which the database is to be told with it. */
+/** A device's newest login, and the first one that the same write reports. */
 type LetIn = { ts: number; sinceTs: number; told: boolean };
 
 /**
- * Whoever knows a uuid can have its logins refused as often as they like. So refusals are added up, a uuid is
- * written once a minute at most, and few uuids with each write, the accounts' in turn (`RefusalCounts`).
+ * Anybody who knows a uuid can have its logins refused at will. So refusals are counted, a uuid is written at most once
+ * a minute, and each write takes few uuids, with fair shares for the accounts (`RefusalCounts`).
  */
 export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
   const { db, clock, onError, intervalMs = 2_000 } = deps;
@@ -322,7 +322,7 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
   function noteLetIn({ deviceId, uuid }: { deviceId: number; uuid: string }): void {
     const ts = clock();
     const before = letIn.get(deviceId);
-    // A request is a login: of many in a row the database is told as of one, unless some was refused between them.
+    // Over HTTP every request is a login: many in a row become one write, unless one was refused between them.
     if (before && (!before.told || refusals.refusedTs(uuid) < before.ts)) before.ts = ts;
     else letIn.set(deviceId, { ts, sinceTs: ts, told: false });
     refusals.letIn(uuid, ts);
@@ -339,7 +339,10 @@ export function startLoginWatch(deps: LoginWatchDeps): RunningLoginWatch {
     }
   }
 
-  /** Once a write later than refusals, so that these are there; and once when no other process has any. */
+  /**
+   * Writes each twice: once after the refusals of this process are stored, and again when those of other processes must
+   * be.
+   */
   async function writeLetIn(): Promise<void> {
     const nowTs = clock();
     const due = [...letIn.entries()].filter(
@@ -390,7 +393,7 @@ const messages: Record<(typeof refusalReasons)[number], string> = {
     'It has no client identifier but asks for a persistent session (clean session 0).',
 };
 
-/** Why a device does not get in. */
+/** Why a device cannot log in. */
 export function refusedLoginsRoute({ db }: { db: Sql }): Route {
   return defineRoute({
     name: 'listRefusedLogins',
@@ -416,12 +419,12 @@ export function refusedLoginsRoute({ db }: { db: Sql }): Route {
   });
 }
 
-/** Boxes that nobody switched off: which of those that were removed are still trying. */
+/** Removed devices that still try to log in, because nobody switched them off. */
 export function removedLoginsRoute({ db }: { db: Sql }): Route {
   return defineRoute({
     name: 'listRefusedLoginsOfRemoved',
     scope: 'devices:read',
-    // A device that is gone has no labels.
+    // A removed device has no labels.
     isOfWholeAccount: true,
     method: 'get',
     path: '/v2/devices/removed/refused-logins',

@@ -31,18 +31,18 @@ import {
 } from './schema.ts';
 import { deriveToken } from './tokens.ts';
 
-/** Stores a device within the account's quotas; throws `quota-exceeded`, or `unauthenticated`. */
+/** Stores a device within the account's quotas; throws `quota-exceeded` or `unauthenticated`. */
 type RegisterDevice = (accountId: number, device: NewDevice) => Promise<void>;
 
 type Waiting = PromiseWithResolvers<void> & { device: NewDevice };
 
-/** Of one statement. */
+/** Limits of one statement. */
 const maxDevices = 50;
 const maxBytes = 1_048_576;
 
 /**
- * Registrations of one account that come at once share a statement: each alone would hold the account's
- * counter over its commit, and the others would wait for one commit after the other.
+ * Concurrent registrations of one account share a statement: separate ones would each lock the account's counter until
+ * their commit, so the commits would run one after the other.
  */
 export function createRegistration(db: Database, quotas: QuotaSettings): RegisterDevice {
   const queues = new Map<number, Waiting[]>();
@@ -53,7 +53,7 @@ export function createRegistration(db: Database, quotas: QuotaSettings): Registe
     await storeWithin(db, { accountId, quotas, adding }, store).then(() => resolve(), reject);
   }
 
-  /** Stores all of them; where that is beyond a quota or one of them fails, each half by itself. */
+  /** Stores all of them; if that exceeds a quota or one of them fails, retries each half by itself. */
   async function storeAll(accountId: number, batch: Waiting[]): Promise<void> {
     const [first] = batch;
     if (batch.length === 1 && first) return storeOne(accountId, first);
@@ -92,7 +92,7 @@ export function createRegistration(db: Database, quotas: QuotaSettings): Registe
   };
 }
 
-/** The first ones, as many as one statement may hold. */
+/** Takes as many from the front as fit into one statement. */
 function takeBatch(queue: Waiting[]): Waiting[] {
   let bytes = 0;
   let count = 0;
@@ -104,10 +104,10 @@ function takeBatch(queue: Waiting[]): Waiting[] {
   return queue.splice(0, count);
 }
 
-/** Devices of one request. */
+/** Devices in one request. */
 const mostDevices = 1_000;
 
-/** What is written down of a batch: identifier and connector of each, as short as can be. */
+/** What is stored of a batch for a repeated request: uuid and connector of each, in the shortest form. */
 type Made = { devices: [uuid: string, connectorId: number][]; timestamp: number };
 
 /** Registers many devices, or none of them. */
@@ -200,8 +200,8 @@ type Batch = { accountId: number; devices: readonly NewDevice[]; quotas: QuotaSe
 const maxLength = 262_144;
 
 /**
- * Stores all of them or none. Throws `quota-exceeded` before any is stored, or `unauthenticated`. `last` is
- * the last thing in the transaction.
+ * Stores all of them or none. Throws `quota-exceeded` before any is stored, or `unauthenticated`. `last` runs at the
+ * end of the transaction.
  */
 async function insertBatch(
   db: Database,
@@ -239,19 +239,19 @@ function* piecesOf(devices: readonly NewDevice[]): Generator<NewDevice[]> {
 export type RegisterDeviceDeps = {
   db: Database;
   bus: Pick<Bus, 'publish'>;
-  /** What device tokens are derived from, newest first. */
+  /** The keys that device tokens are derived from, newest first. */
   keys: readonly Buffer[];
-  /** The secret of the newest key. */
+  /** The identifier of the secret of the newest key. */
   secretId: string;
-  /** Where devices connect; asked at each registration. */
+  /** Where devices connect; called at each registration. */
   listConnectors: () => readonly ConnectorAddress[];
   quotas: QuotaSettings;
   limitsOf: LimitsOf;
-  /** Makes the identifier of a new device. */
+  /** Makes the uuid of a new device. */
   newUuid: () => string;
 };
 
-/** A registration as it is written down: all else of its answer follows from it. */
+/** What is stored of a registration; the rest of the answer follows from it. */
 type Registered = { uuid: string; connectorId: number };
 
 /** Registers a device, within the account's quotas. */
@@ -312,12 +312,12 @@ export function registerRoute(deps: RegisterDeviceDeps): Route {
   });
 }
 
-/** Devices were registered: whoever shows the list asks again, and a stream of a label has more devices. */
+/** Devices were registered: lists are read again, and a stream of a label gets more devices. */
 function tellOfNew(bus: RegisterDeviceDeps['bus'], accountId: number, areLabelled: boolean): void {
   bus.publish(areLabelled ? 'labels' : 'fleet', { accountId });
 }
 
-/** What a new device has to know, but for when it was registered. */
+/** What a new device needs to know, except the time of registration. */
 function describeRegistered(
   { keys, listConnectors }: Pick<RegisterDeviceDeps, 'keys' | 'listConnectors'>,
   { uuid, connectorId }: Registered,
@@ -334,7 +334,7 @@ export function describeConnector(
   connectors: readonly ConnectorAddress[],
   { uuid, connectorId }: Registered,
 ) {
-  // One that is no longer configured is told as for a new device.
+  // If its connector is no longer configured, answers as for a new device.
   const connector =
     connectors.find(({ id }) => id === connectorId) ?? pickAsked(connectors, uuid, undefined);
   const { id, name, protocol, host, port } = connector;

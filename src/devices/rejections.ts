@@ -5,32 +5,32 @@ import { DeviceParams } from '../http/schema.ts';
 import { findDeviceId } from './queries.ts';
 import { noSuchDevice, RejectionList, RejectionsQuery } from './schema.ts';
 
-/** An item that is kept but not taken for what it claims to be; `messageId` and `item` make a retry harmless. */
+/** A rejected item. `messageId` and `item` make a retry idempotent. */
 export type NewRejection = Rejection & {
   deviceId: number;
   messageId: string;
   item: number;
-  /** Of its arrival, ms. */
+  /** When it arrived, ms. */
   ts: number;
   topic: string;
-  /** Empty but for the first of its message. */
+  /** Empty except for the first of its message. */
   payload: string;
 };
 
-/** Rejections kept of each device, and how many more may gather before the oldest are removed. */
+/** Rejections kept of each device, and how many more may accumulate before the oldest are removed. */
 const keptRejections = 1_000;
 const slackRejections = 250;
-/** The same of their bytes: a part of what is kept. */
+/** The same for their bytes, as a share of the limit. */
 const slackPart = 0.25;
 
 type RejectionLimits = {
-  /** Kept of a device beside the newest 1,000, in bytes of the texts. */
+  /** Kept of a device besides the limit of 1,000, in bytes of text. */
   maxBytes: number;
 };
 
 /**
- * Stores rejections, and removes the oldest of a device whenever it has a quarter more than is kept. Those that
- * count what a minute had beyond the ones kept one by one are added up in one row of the device's minute.
+ * Stores rejections, and removes a device's oldest ones once it has a quarter more than the limit. Rejections that only
+ * count, because their minute already has enough individual ones, are added up in one row for the device and minute.
  */
 export async function keepRejections(
   tx: Sql,
@@ -43,8 +43,8 @@ export async function keepRejections(
 }
 
 /**
- * Gives the devices that have too many, or whose rejections were never counted: the count is kept beside
- * them, in the same transaction, so that nobody has to read a device's rejections to know.
+ * Returns the devices that have too many, or whose rejections were never counted. The count is stored with them in the
+ * same transaction, so that nobody has to read a device's rejections to know it.
  */
 async function insertRejections(
   tx: Sql,
@@ -107,13 +107,13 @@ const bytesOf = `(octet_length(rejection.topic) + octet_length(rejection.reason)
   + coalesce(octet_length(rejection.details::text), 0))`;
 
 /**
- * Removes all but the newest of each of these devices, and counts what is left. Of a message that is cut
- * through, what has the payload stays.
+ * Removes all but the newest of each of these devices, and counts the rest. If that cuts a message in two, the row with
+ * the payload stays.
  */
 async function trimRejections(tx: Sql, deviceIds: number[], maxBytes: number): Promise<void> {
   await tx.query({
     name: 'devices-trim-rejections',
-    // By their places, in an array: joined, the whole table might be read.
+    // By their ctids, in an array: a join might read the whole table.
     text: `
       with placed as materialized (
         select full_device.id, r.*
@@ -157,7 +157,7 @@ type RejectionRow = {
   details: RejectionDetails | null;
 };
 
-/** Newest first, `limit` at most. */
+/** Newest first, at most `limit`. */
 async function listRejections(db: Sql, deviceId: number, limit: number): Promise<RejectionRow[]> {
   const { rows } = await db.query<RejectionRow>(
     `
@@ -179,7 +179,7 @@ async function listRejections(db: Sql, deviceId: number, limit: number): Promise
   return rows;
 }
 
-/** What a device sent that was refused. */
+/** What a device sent that was rejected. */
 export function rejectionsRoute({ db }: { db: Sql }): Route {
   return defineRoute({
     name: 'listRejections',

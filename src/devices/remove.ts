@@ -11,29 +11,29 @@ type RemovedDevice = { deviceId: number; uuid: string };
 type RemovalDeps = {
   db: Database;
   bus: Bus;
-  /** Devices are marked: what belonged to them is to be deleted. */
+  /** Devices were marked: starts deleting what belonged to them. */
   startClearing: () => void;
 };
 
 export type DeviceRemoval = {
-  /** Removes a device with everything that belongs to it; false when the account has no such device. */
+  /** Removes a device with everything that belongs to it; false if the account has no such device. */
   removeDevice(accountId: number, uuid: string, by: DoneBy): Promise<boolean>;
-  /** The same of many within the caller's transaction; gives those that were there. `finishRemoval` follows. */
+  /** Removes many in the caller's transaction and returns those that existed. Call `finishRemoval` after the commit. */
   removeWithin(
     tx: Sql,
     accountId: number,
     of: { uuids: readonly string[]; labels: readonly string[] | null; by: DoneBy },
   ): Promise<RemovedDevice[]>;
   /**
-   * What follows the commit that marked devices: their connections end. What belonged to them is deleted after
-   * that, and is not waited for.
+   * Closes the connections of devices that a commit has marked. What belonged to them is deleted later; this does not
+   * wait for it.
    */
   finishRemoval(devices: RemovedDevice[]): Promise<void>;
 };
 
 /**
- * A removal marks devices: from its commit on nobody finds them, nor anything of them, and nothing is stored for
- * them. Their rows are then deleted piece by piece, however many they are (`history/clear-removed.ts`).
+ * A removal marks devices. From its commit on, nobody can find them or anything of theirs, and nothing is stored for
+ * them. Their rows are then deleted in small batches, however many there are (`history/clear-removed.ts`).
  */
 export function createDeviceRemoval({ db, bus, startClearing }: RemovalDeps): DeviceRemoval {
   const removeWithin: DeviceRemoval['removeWithin'] = async (tx, accountId, of) => {
@@ -68,8 +68,8 @@ export function createDeviceRemoval({ db, bus, startClearing }: RemovalDeps): De
 }
 
 /**
- * Takes some devices of a removed account away from it, as a removal does; gives how many there were. Connections
- * have ended with the account.
+ * Detaches some devices from a removed account, as a removal does; returns how many. Their connections ended with the
+ * account.
  */
 export async function detachDevices(
   db: Database,
@@ -87,14 +87,14 @@ export async function detachDevices(
       ? []
       : markHalting(tx, (marking) => markDevices(marking, accountId, of));
   });
-  // What earlier versions remember of them: they know removed devices, and no removed accounts.
+  // For processes of earlier versions, which drop what they cached of removed devices but know no removed accounts.
   await forEachYielding(detached, ({ deviceId, uuid }) =>
     bus.publish('access', { deviceId, uuid }),
   );
   return detached.length;
 }
 
-/** Marks while ingest stands; where it would stand for too long, gives way and tries again. */
+/** Marks while ingest is halted; if that takes too long, gives way and tries again. */
 function markHalting<T>(tx: Sql, mark: (tx: Sql) => Promise<T>): Promise<T> {
   return giveWay(async (waitMs) => {
     await tx.query('savepoint marking');
@@ -109,8 +109,8 @@ function markHalting<T>(tx: Sql, mark: (tx: Sql) => Promise<T>): Promise<T> {
 }
 
 /**
- * One statement, and few rows a device: ingest stands meanwhile. Without its row in `device_state` a device has
- * neither evidence nor a tick, and what ingest remembers of it is void.
+ * One statement, and few rows for each device, because ingest is halted meanwhile. Without its row in `device_state` a
+ * device has neither evidence nor a timer, and whatever ingest has cached of it is invalid.
  */
 async function markDevices(
   tx: Sql,

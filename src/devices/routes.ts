@@ -25,13 +25,13 @@ import { tokenRoute } from './tokens.ts';
 type DeviceRouteDeps = RegisterDeviceDeps &
   ActionDeps & {
     bus: Bus;
-    /** False when the account has no such device. */
+    /** False if the account has no such device. */
     removeDevice: DeviceRemoval['removeDevice'];
     findNewest: FindNewestOf;
     onConfigured: OnConfigured;
-    /** Absent: an explanation says nothing of alarms and of late measurements. */
+    /** Absent: explanations omit alarms and late measurements. */
     findEvaluationContext?: FindEvaluationContext;
-    /** The quota `exports`: lists that are read and sent at once. */
+    /** The quota `exports`: how many lists may be read and sent at once. */
     exports: Pick<Exports, 'run'>;
   };
 
@@ -41,7 +41,7 @@ const tag = 'Devices';
 export function deviceRoutes(deps: DeviceRouteDeps): Route[] {
   return [
     registerRoute(deps),
-    // Before what has a uuid in its place.
+    // Before the routes that have a uuid in this place.
     labelsRoute(deps),
     removedLoginsRoute(deps),
     batchRoute(deps),

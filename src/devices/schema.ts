@@ -22,7 +22,7 @@ import {
 /** Where devices connect; the members of the registration answer, specification section 2.4. */
 export type ConnectorAddress = {
   id: number;
-  /** Of kind `mqtt` alone devices hold a connection that is seen here. */
+  /** Only with kind `mqtt` do devices keep a connection that is visible here. */
   kind: 'mqtt' | 'http' | 'bridge';
   name: string;
   protocol: string;
@@ -31,8 +31,8 @@ export type ConnectorAddress = {
 };
 
 /**
- * Picks a device's connector by rendezvous hashing: the one whose hash with the device's uuid is
- * highest. Adding a connector moves only the share that it takes over. Throws when there is none.
+ * Picks a device's connector by rendezvous hashing: the one whose hash with the device's uuid is highest. Adding a
+ * connector moves only the share of devices that it takes over. Throws if there is none.
  */
 export function pickConnector(
   connectors: readonly ConnectorAddress[],
@@ -47,20 +47,20 @@ export function pickConnector(
   return picked.connector;
 }
 
-/** Ids of connectors whose devices hold no connection that is seen here. */
+/** Ids of connectors whose devices keep no visible connection. */
 export const intermittentAmong = (
   connectors: readonly Pick<ConnectorAddress, 'id' | 'kind'>[],
 ): number[] => connectors.filter(({ kind }) => kind !== 'mqtt').map(({ id }) => id);
 
-/** What a registration may ask for. */
+/** The protocol that a registration may ask for. */
 const AskedProtocol = z.enum(['mqtt', 'http']);
 export type AskedProtocol = z.infer<typeof AskedProtocol>;
 
 const overHttp = ['http', 'https'];
 
 /**
- * Picks the connector of a new device among those that speak what it asked for; where it did not say, MQTT.
- * `path`: where it asked. Throws `invalid-input` where none is configured.
+ * Picks a new device's connector among those with the requested protocol, or MQTT if it requested none. `path`: the
+ * place of the request in the input. Throws `invalid-input` if no such connector is configured.
  */
 export function pickAsked(
   connectors: readonly ConnectorAddress[],
@@ -100,7 +100,7 @@ export const Registration = z.object({
 });
 export type Registration = z.infer<typeof Registration>;
 
-/** The body of POST /v2/devices: how the device describes itself, what it speaks, and its labels. */
+/** The body of POST /v2/devices: the device's configuration, its protocol and its labels. */
 export const NewRegistration = Configuration.safeExtend({
   protocol: AskedProtocol.optional().meta({
     description: "The device's protocol: the answer names a connector for it. MQTT if absent.",
@@ -138,7 +138,7 @@ export const TokenRotation = z
 
 export const RotatedToken = z.object({ deviceAuthToken: deviceToken, timestamp });
 
-/** For the reference: a room with two senses. */
+/** For the API reference: a device with two senses. */
 export const exampleConfiguration: z.input<typeof Configuration> = {
   device: { name: 'Cold room', swName: 'probe', swVersion: '1.0', hwVersion: 'A', serial: 'CR-1' },
   module: [
@@ -158,7 +158,7 @@ export const exampleRegistration: z.input<typeof NewRegistration> = {
   labels: ['cellar'],
 };
 
-/** Specification section 2.4; `ts` is the registration for a device that never reported. */
+/** Specification section 2.4. For a device that never reported, `ts` is the time of registration. */
 const DeviceState = z
   .object({ puId: z.int(), stId: z.int(), ts: timestamp })
   .meta({ id: 'DeviceState' });
@@ -242,7 +242,7 @@ const connector = Registration.pick({
   port: true,
 }).meta({ id: 'DeviceConnector', description: 'Where the device connects.' });
 
-/** GET /v2/devices/{deviceAuthUuid}: as in the list, and what only one device is asked for. */
+/** GET /v2/devices/{deviceAuthUuid}: the entry of the list, and more that only this route returns. */
 export const OneDevice = z.object({
   device: Device,
   connector,
@@ -272,7 +272,7 @@ export const OneDevice = z.object({
 });
 export type OneDevice = z.infer<typeof OneDevice>;
 
-/** A profile as it stands on a device; empty where there is none. */
+/** A profile of a device; empty if there is none. */
 const ProfileOrEmpty = z.union([
   z
     .object({ pId: z.string(), purposes: z.array(Purpose), ts: timestamp })
@@ -302,7 +302,7 @@ const Sort = z
 /** Where a page ends: the sort key as text, and the device. */
 const FleetCursor = z.tuple([cursorText, z.int().min(1)]);
 
-/** What else GET /v2/devices is asked for. Without any of it the answer is that of the specification. */
+/** The parameters of GET /v2/devices. Without any, the answer is that of the specification. */
 export const FleetQuery = z.object({
   search: z.string().min(1).max(200).optional().meta({
     description: 'A part of the name or of the serial number, or the start of the uuid.',
@@ -339,13 +339,13 @@ export const FleetQuery = z.object({
   counts: flagQuery(
     'Adds how many devices there are regardless of the filters, and how many match them.',
   ),
-  // Its default would make a page of what was asked for without any parameter.
+  // No default: a request without any parameter must not be answered with a page.
   limit: optionalLimitQuery(1_000, 'At most 1000; 100 if absent.'),
   cursor: cursorQuery(FleetCursor),
 });
 export type FleetQuery = z.output<typeof FleetQuery>;
 
-/** Which devices an action is for: the filters of the list, in JSON. */
+/** Which devices an action applies to: the filters of the list, in JSON. */
 const DeviceFilter = z
   .strictObject(FleetQuery.omit({ limit: true, cursor: true, sort: true, counts: true }).shape)
   .extend({
@@ -359,7 +359,7 @@ const DeviceFilter = z
   });
 export type DeviceFilter = z.output<typeof DeviceFilter>;
 
-/** Devices that are named in one request; a filter finds any number. */
+/** Devices that one request may name; a filter may match any number. */
 const mostDevices = 10_000;
 
 const actions = ['label', 'unlabel', 'mute', 'unmute', 'remove'] as const;
@@ -396,7 +396,7 @@ export const DeviceAction = z
   });
 export type DeviceAction = z.output<typeof DeviceAction>;
 
-/** What a job is told of it. */
+/** What is stored of the action for its job. */
 export type StoredAction = {
   action: ActionName;
   labels?: string[];
@@ -404,12 +404,12 @@ export type StoredAction = {
   reason?: string;
 };
 
-/** The same for a device that does not exist and for one that belongs to somebody else. */
+/** The same for a device that does not exist and for one that belongs to another account. */
 export function noSuchDevice(): DomainError {
   return new DomainError('not-found', 'There is no such device.');
 }
 
-/** Why logins of devices are refused. */
+/** Why a device's login is refused. */
 export const refusalReasons = [
   'wrong-token',
   'retired-token',

@@ -12,14 +12,14 @@ import { isUuid } from '../lib/text.ts';
 import { noSuchDevice, RotatedToken, TokenRotation } from './schema.ts';
 import type { Clock } from '../lib/clock-readings.ts';
 
-// 192 bits: far beyond guessing, and 32 characters, which leaves room in the 256 bytes that small
-// MQTT clients keep for the whole CONNECT packet.
+// 192 bits cannot be guessed, and 32 characters leave room in the 256 bytes that small MQTT clients reserve for the
+// whole CONNECT packet.
 const tokenBytes = 24;
 const tokenLength = 32;
 
 /**
- * A device's token, 32 URL-safe characters: derived from its uuid (lower case) and its token's
- * version, so that no credential is ever stored. The newest key makes it.
+ * A device's token, 32 URL-safe characters. It is derived from its uuid (lower case) and the token's version with the
+ * newest key, so that no credential is ever stored.
  */
 export function deriveToken(keys: readonly Buffer[], uuid: string, version: number): string {
   const [newest] = keys;
@@ -27,7 +27,7 @@ export function deriveToken(keys: readonly Buffer[], uuid: string, version: numb
   return derive(newest, uuid, version);
 }
 
-/** Whether `token` is that of the device at this version under any of the keys, in constant time. */
+/** Whether `token` belongs to the device at this version under any of the keys; in constant time. */
 export function isToken(
   keys: readonly Buffer[],
   uuid: string,
@@ -37,7 +37,7 @@ export function isToken(
   return findTokenKey(keys, uuid, version, token) >= 0;
 }
 
-/** The place of the key under which `token` is that of the device at this version; -1: none. In constant time. */
+/** The index of the key under which `token` belongs to the device at this version; -1 if none. In constant time. */
 export function findTokenKey(
   keys: readonly Buffer[],
   uuid: string,
@@ -53,15 +53,15 @@ export function findTokenKey(
   return token.length === tokenLength ? found : -1;
 }
 
-/** A token that `isToken` found right, to be compared by `isSameToken`. */
+/** A token that `isToken` accepted, for `isSameToken` to compare. */
 export function bytesOfToken(token: string): Buffer {
-  // Its own few bytes: a slice of Node's pool would keep 8 KiB.
+  // A buffer of its own: a slice of Node's pool would keep 8 KiB alive.
   const bytes = Buffer.alloc(tokenLength);
   bytes.write(token);
   return bytes;
 }
 
-/** Whether `token` is the one that is known, in constant time. */
+/** Whether `token` is the known one; in constant time. */
 export function isSameToken(known: Buffer, token: string): boolean {
   if (token.length !== tokenLength) return false;
   const given = Buffer.allocUnsafe(tokenLength);
@@ -75,7 +75,7 @@ function derive(key: Buffer, uuid: string, version: number): string {
 
 const objects = new WeakMap<Buffer, KeyObject>();
 
-/** Made once: of bytes, each digest would make its own, which takes several times as long. */
+/** Cached: from a Buffer, each digest would make its own key object, which takes several times as long. */
 function objectOf(key: Buffer): KeyObject {
   const known = objects.get(key);
   if (known) return known;
@@ -85,8 +85,8 @@ function objectOf(key: Buffer): KeyObject {
 }
 
 /**
- * The version of a device's token; `previous`: the token before it is accepted too. `secretId`: of which secret the
- * token is that it used last; `newestSecretId`: the newest secret of the database, null where it knows none.
+ * The version of a device's token. `previous`: the previous token is accepted too. `secretId`: the secret of the token
+ * that it used last. `newestSecretId`: the newest secret that the database knows; null if it knows none.
  */
 export type Access = {
   deviceId: number;
@@ -108,7 +108,7 @@ type AccessRow = {
   newest_secret: string | null;
 };
 
-/** By uuid; devices that do not exist, or whose account is disabled, are left out. */
+/** By uuid; missing are devices that do not exist, or whose account is disabled. */
 async function listAccess(db: Sql, uuids: string[]): Promise<Map<string, Access>> {
   const { rows } = await db.query<AccessRow>({
     name: 'devices-access',
@@ -136,7 +136,7 @@ async function listAccess(db: Sql, uuids: string[]): Promise<Map<string, Access>
   );
 }
 
-/** Says whether this call was the one that retired it. */
+/** Returns whether this call retired it. */
 export async function retirePreviousToken(
   db: Sql,
   { deviceId, uuid, version }: Pick<Access, 'deviceId' | 'uuid' | 'version'>,
@@ -159,7 +159,7 @@ export async function retirePreviousToken(
   return rowCount === 1;
 }
 
-/** Devices showed a token of this secret; of one that is given twice the last counts. */
+/** Records the secret of the tokens that devices used; if a device is given twice, the last one counts. */
 export async function noteTokenSecrets(
   db: Sql,
   shown: readonly { deviceId: number; secretId: string }[],
@@ -179,15 +179,15 @@ export async function noteTokenSecrets(
 type TokenRotationInput = {
   accountId: number;
   uuid: string;
-  /** The token before it works until the new one is first used. */
+  /** Whether the previous token works until the new one is first used. */
   keepPrevious: boolean;
-  /** Of which secret the new token is. */
+  /** The identifier of the new token's secret. */
   secretId: string;
   actor: Actor;
   ts: number;
 };
 
-/** The new version; null when the account has no such device. */
+/** The new version; null if the account has no such device. */
 async function raiseTokenVersion(
   db: Sql,
   { accountId, uuid, keepPrevious, secretId, actor, ts }: TokenRotationInput,
@@ -214,13 +214,13 @@ async function raiseTokenVersion(
 const pauseMs = 20;
 
 type AccessFinder = {
-  /** The version of the device's token now, from the database; null when there is no such device. */
+  /** The current version of the device's token, from the database; null if there is no such device. */
   find(uuid: string): Promise<Access | null>;
-  /** What was asked before this for the device (without one: for any) is asked again. */
+  /** Look-ups under way for the device (without one, for any device) start again. */
   invalidate(uuid?: string): void;
 };
 
-/** Looks devices' credentials up; ten thousand at once are a few queries. */
+/** Looks up the credentials of devices; ten thousand at once take a few queries. */
 export function createAccessFinder(db: Sql, onFound: (access: Access) => void): AccessFinder {
   const lookUps = coalesce({ load: (uuids: string[]) => listAccess(db, uuids), pauseMs });
   const underWay = new Map<string, Set<{ stale: boolean }>>();
@@ -233,7 +233,7 @@ export function createAccessFinder(db: Sql, onFound: (access: Access) => void): 
       for (;;) {
         mark.stale = false;
         const access = await lookUps.find(uuid);
-        // The answer may be older than the change: it must neither be used nor remembered.
+        // The answer may be older than the change: it must neither be used nor cached.
         if (mark.stale) continue;
         if (access) onFound(access);
         return access;
@@ -255,23 +255,23 @@ export function createAccessFinder(db: Sql, onFound: (access: Access) => void): 
 type DeviceIdentifierDeps = {
   db: Sql;
   bus: Bus;
-  /** Whether the operator has shut the account out, as far as this process knows. */
+  /** Whether the operator has disabled the account, as far as this process knows. */
   isDisabled?: (accountId: number) => boolean;
-  /** Devices that are remembered. */
+  /** How many devices to cache. */
   maxRemembered?: number;
 };
 
 type DeviceIdentifier = {
   /**
-   * The device with this uuid, whose credentials somebody else has checked; null when there is none, or
-   * its account is disabled.
-   * No query once it is known. Rejects with `unavailable` when the store is away and it is not.
+   * The device with this uuid, whose credentials somebody else has checked; null if there is none, or its account is
+   * disabled. Needs no query once it is cached. Rejects with `unavailable` if it is not cached and the database is
+   * unreachable.
    */
   identify(uuid: string): Promise<DeviceIdentity | null>;
   close(): void;
 };
 
-/** Knows devices by their uuid, and forgets them when the bus tells of a change or may have missed one. */
+/** Looks up devices by uuid and caches them until the bus announces a change, or may have missed one. */
 export function createDeviceIdentifier(deps: DeviceIdentifierDeps): DeviceIdentifier {
   const { db, bus, isDisabled = () => false, maxRemembered = 100_000 } = deps;
   const known = new LRUCache<string, DeviceIdentity>({ max: maxRemembered });
@@ -306,8 +306,8 @@ type Rotated = { version: number; timestamp: number };
 type TokenRouteDeps = { db: Database; bus: Bus; keys: readonly Buffer[]; secretId: string };
 
 /**
- * Gives a device a new token. The old one works until the new one is first used, so that a device
- * can be told of it by the old way; with `revoke` it is retired at once.
+ * Makes a new token for a device. The old one works until the new one is first used, so that the device can receive it
+ * over its old connection; with `revoke` the old one is retired at once.
  */
 export function tokenRoute({ db, bus, keys, secretId }: TokenRouteDeps): Route {
   return defineRoute({
@@ -351,9 +351,9 @@ export function tokenRoute({ db, bus, keys, secretId }: TokenRouteDeps): Route {
 
 type TokenHandoverDeps = {
   db: Sql;
-  /** What device tokens are derived from, newest first. */
+  /** The keys that device tokens are derived from, newest first. */
   keys: readonly Buffer[];
-  /** The secrets of these keys, in the same order. */
+  /** The identifiers of the secrets of these keys, in the same order. */
   secretIds: readonly string[];
   /** Ms since the epoch. */
   clock: Clock;
@@ -362,10 +362,10 @@ type TokenHandoverDeps = {
 type Due = { uuid: string; version: number };
 
 /**
- * While the secret is being changed: the new token of a device that still uses one of the secret before, as it is sent on
- * `down/token`; null where there is none to be sent. Costs no query otherwise. Nothing is stored: it is sent each time
- * the device subscribes, until it has logged in with it. A process that has not been told of the newest secret, or
- * knows it as SECRET_PREVIOUS only, hands over nothing.
+ * During a change of the secret, returns the new token for a device that still uses one of the previous secret, to be
+ * sent on `down/token`; otherwise null, without a query. Nothing is stored: it is sent each time the device subscribes,
+ * until the device has logged in with it. A process that does not know the newest secret yet, or has it only as
+ * SECRET_PREVIOUS, sends nothing.
  */
 export function createTokenHandover({ db, keys, secretIds, clock }: TokenHandoverDeps) {
   const [newest] = secretIds;
@@ -381,8 +381,8 @@ export function createTokenHandover({ db, keys, secretIds, clock }: TokenHandove
 }
 
 /**
- * Of these devices those that last showed a token of another secret than `newest`; none where that is not the newest one.
- * One whose owner has made it a new token is left to its owner.
+ * Those devices that last used a token of another secret than `newest`; none if `newest` is not the newest secret. A
+ * device whose owner has just made it a new token is left out: the owner delivers that one.
  */
 async function listDueTokens(db: Sql, ids: number[], newest: string): Promise<Map<number, Due>> {
   const { rows } = await db.query<Due & { id: number }>({

@@ -1,19 +1,19 @@
 import type { Position } from '../contract/values.ts';
 
-/** Outcomes in a word: what is shifted stays one of V8's small integers, and makes five characters of base64. */
+/** Outcomes per word: shifted words stay V8 small integers, and a word makes five characters of base64. */
 export const wordBits = 30;
 
 /** All bits of a word. */
 export const wordMask = 2 ** wordBits - 1;
 
-/** Room for so many outcomes, none of which agreed. */
+/** Words for that many outcomes, none of which agreed. */
 export function noWords(windowLength: number): number[] {
   const words: number[] = [];
   for (let room = 0; room < windowLength; room += wordBits) words.push(0);
   return words;
 }
 
-/** The words of a window in which the outcome of that age (the newest has 0) agreed. */
+/** Words for a window in which the outcomes selected by `agreed` agreed; the newest has age 0. */
 export function wordsOfWindow(windowLength: number, agreed: (age: number) => boolean): number[] {
   const words = noWords(windowLength);
   for (let age = 0; age < windowLength; age++) {
@@ -24,7 +24,7 @@ export function wordsOfWindow(windowLength: number, agreed: (age: number) => boo
   return words;
 }
 
-/** The oldest 30 outcomes that a long window has room for. */
+/** The oldest 30 outcomes that a long window can hold. */
 export function lastWord(words: number[], windowLength: number): number {
   const youngest = windowLength - wordBits;
   const [index, from] = [Math.floor(youngest / wordBits), youngest % wordBits];
@@ -32,25 +32,25 @@ export function lastWord(words: number[], windowLength: number): number {
   return (word >> from) | ((older << (wordBits - from)) & wordMask);
 }
 
-/** How many bits are set: in pairs, then fours, then bytes, and all bytes summed up in the highest one. */
+/** How many bits are set: counted in pairs, then fours, then bytes, which are then summed in the highest byte. */
 export function countOnes(word: number): number {
   const pairs = word - ((word >>> 1) & 0x55555555);
   const fours = (pairs & 0x33333333) + ((pairs >>> 2) & 0x33333333);
   return Math.imul((fours + (fours >>> 4)) & 0x0f0f0f0f, 0x01010101) >>> 24;
 }
 
-/** What is compared of a window of time; `ms` of it. */
+/** What a cause compares over a window of `ms` milliseconds. */
 export type Over = { ms: number; stat: 'avg' | 'sum' | 'delta' };
 
-/** The values of one part of a window; `at`: its number since the Unix epoch. */
+/** The values of one part of a window. `at`: the part's number since the Unix epoch. */
 type Bin = { at: number; sum: number; count: number; first: number; last: number };
 
-/** The values of the last 12 parts, oldest first. `sinceT`: when the first value was taken that the cause evaluated. */
+/** The values of the last 12 parts, oldest first. `sinceT`: the time of the first value that the cause evaluated. */
 export type Bins = { sinceT: number; list: readonly Bin[] };
 
 const binCount = 12;
 
-/** With one value more, which is not taken before the ones that are there. */
+/** The bins with one more value, which must not be older than those they hold. */
 export function addToBins(bins: Bins | null, { ms }: Over, t: number, val: number): Bins {
   const at = Math.floor(t / Math.ceil(ms / binCount));
   const list = (bins?.list ?? []).filter((bin) => bin.at > at - binCount);
@@ -64,12 +64,12 @@ export function addToBins(bins: Bins | null, { ms }: Over, t: number, val: numbe
   return { sinceT: bins?.sinceT ?? t, list };
 }
 
-/** The statistic of what they hold at `t`; null before half of the window's time has passed. */
+/** The statistic over the bins at time `t`; null until half of the window's time has passed. */
 export function statisticOf({ sinceT, list }: Bins, { ms, stat }: Over, t: number): number | null {
   if (t - sinceT < ms / 2) return null;
   if (stat === 'delta') return finite((list.at(-1)?.last ?? 0) - (list[0]?.first ?? 0));
   let [sum, count] = [0, 0];
-  // Oldest first: sums of floating-point numbers depend on the order.
+  // Oldest first, because sums of floating-point numbers depend on the order.
   for (const bin of list) {
     sum = finite(sum + bin.sum);
     count += bin.count;
@@ -77,14 +77,14 @@ export function statisticOf({ sinceT, list }: Bins, { ms, stat }: Over, t: numbe
   return stat === 'sum' ? sum : sum / count;
 }
 
-/** The nearest number that JSON can hold: it has no infinity. */
+/** Limits a number to what JSON can hold, which has no infinity. */
 export function finite(number: number): number {
   return Math.max(-Number.MAX_VALUE, Math.min(Number.MAX_VALUE, number));
 }
 
 /**
- * Rounds to `decimals` places, half away from zero, as the shortest decimal text of the number
- * reads: 2.55 gives 2.6, although the nearest double is a little less than 2.55.
+ * Rounds to `decimals` places, half away from zero, by the shortest decimal text of the number: 2.55 gives 2.6
+ * although the nearest double is a little less than 2.55.
  */
 export function roundDecimal(value: number, decimals: number): number {
   if (Number.isInteger(value)) return value;
@@ -105,15 +105,15 @@ const fiveCode = '5'.charCodeAt(0);
 
 type Point = { x: number; y: number };
 
-/** A polygon's corners with longitudes that run on beyond ±180 instead of jumping. */
+/** A polygon's corners. Longitudes continue beyond ±180 instead of jumping. */
 export type Polygon = { corners: Point[]; west: number; east: number };
 
-/** How near to an edge, in degrees, counts as on it: about a tenth of a millimetre. */
+/** A point this near an edge, in degrees, is on it: about a tenth of a millimetre. */
 const tolerance = 1e-9;
 
 /**
- * Prepares a polygon for `isInside`. Each edge takes the shorter way round the globe, so one from
- * 170 to -170 crosses the 180th meridian; one that spans exactly 180 degrees is taken as it is written.
+ * Prepares a polygon for `isInside`. Each edge takes the shorter way round the globe, so one from 170 to -170 crosses
+ * the 180th meridian. An edge of exactly 180 degrees is taken as written.
  */
 export function preparePolygon(positions: Position[]): Polygon {
   const corners: Point[] = [];
@@ -128,7 +128,7 @@ export function preparePolygon(positions: Position[]): Polygon {
   return { corners, west: Math.min(...xs), east: Math.max(...xs) };
 }
 
-/** Whether a position lies in the polygon, its edges included. Latitude and longitude are a plane here. */
+/** Whether a position lies in the polygon or on its edge. Latitude and longitude are treated as a plane. */
 export function isInside(polygon: Polygon, { lat, long }: Position): boolean {
   const xs: number[] = [];
   const firstTurn = Math.ceil((polygon.west - long - tolerance) / 360);
@@ -136,18 +136,18 @@ export function isInside(polygon: Polygon, { lat, long }: Position): boolean {
   return xs.length > 0 && holdsAny(polygon.corners, xs, lat);
 }
 
-/** The same difference of two longitudes as an edge has it: the shorter way round the globe. */
+/** The difference of two longitudes by the shorter way round the globe, as edges take it. */
 export function shorterWay(degrees: number): number {
   if (degrees > 180) return degrees - 360;
   return degrees < -180 ? degrees + 360 : degrees;
 }
 
 /**
- * Whether the polygon holds any of these points, which lie 360 degrees apart, in one walk along its edges:
- * one that winds round the globe a thousand times has a thousand of them.
+ * Whether the polygon contains any of these points, which lie 360 degrees apart. One pass over the edges is enough
+ * for all of them: a polygon that winds round the globe a thousand times has a thousand such points.
  */
 function holdsAny(corners: Point[], xs: number[], y: number): boolean {
-  // What an edge to the east of a point turns round is turned round for all points to the west of it.
+  // Counts edges modulo 2: an edge counts for all points to the west of its crossing.
   const turns = new Uint8Array(xs.length + 1);
   let from = corners.at(-1);
   if (!from) return false;
@@ -177,7 +177,7 @@ function countBelow(xs: number[], x: number): number {
 }
 
 function isAnyOnEdge(from: Point, to: Point, xs: number[], y: number): boolean {
-  // Far more than rounding could make of it.
+  // Far more than rounding can account for.
   const near = 2 * tolerance;
   if (y < Math.min(from.y, to.y) - near || y > Math.max(from.y, to.y) + near) return false;
   const east = Math.max(from.x, to.x) + near;

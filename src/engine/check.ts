@@ -4,8 +4,8 @@ import type { Problem } from '../errors.ts';
 export const purposesPath: PurposePath = (index) => `/purposes/${index}`;
 
 /**
- * What makes purposes unfit to be one profile: two with one puId, a gotoPuId that none of them has,
- * a gotoStId that the purpose it leads to lacks.
+ * Finds what prevents purposes from forming one profile: two with the same puId, a gotoPuId that none of them has, a
+ * gotoStId that its target purpose lacks.
  */
 export function checkProfile(purposes: Purpose[], pathOf: PurposePath = purposesPath): Problem[] {
   const byPuId = new Map<number, Purpose>();
@@ -47,10 +47,10 @@ function checkTargets(
   return problems;
 }
 
-/** What a profile may make a device cost: causes tried by one measurement, bytes of its evidence. */
+/** Limits for what a profile may cost a device: causes evaluated per measurement, and bytes of evidence. */
 type Costs = { causesPerMeasurement: number; evidenceBytes: number };
 
-/** The states in which a device would cost more than it may, each with the figure. */
+/** Finds the states in which a device would exceed its limits, each with the figure. */
 export function checkCosts(
   purposes: Purpose[],
   costs: Costs,
@@ -68,10 +68,10 @@ export function checkCosts(
   });
 }
 
-/** What some events have together: causes by sense, and bytes of evidence. */
+/** Totals over some events: causes by sense, and bytes of evidence. */
 type Sum = { causes: Map<string, number>; bytes: number };
 
-/** What is live in one state: its own events, those of global states, and the sense most of these read. */
+/** What is live in one state: its own events, those of global states, and the sense that most global causes read. */
 type Live = { own: Sum; global: Sum; most: string[] };
 
 const eventsOf = ({ events }: State) => events;
@@ -86,7 +86,7 @@ function sumUp(events: PurposeEvent[]): Sum {
   return { causes, bytes };
 }
 
-/** `most`: the sense that most global causes read. All others of them cost less in any state. */
+/** `most`: the sense that most global causes read; the global causes of other senses cost less in every state. */
 function checkCauses(
   { own, global, most }: Live,
   { causesPerMeasurement }: Costs,
@@ -119,7 +119,7 @@ function checkEvidence({ own, global }: Live, costs: Costs, path: string): Probl
   return [{ path, message: `${allowed}, but this profile can reach ${bytes}` }];
 }
 
-// Of `Runtime` as JSON, every number at its longest.
+// A `Runtime` as JSON, with every number at its longest.
 const runtimeBytes = 100;
 /** `"-2147483648/-2147483648":{"causes":[],"rung":true},` */
 const eventOverheadBytes = 52;
@@ -127,18 +127,18 @@ const eventOverheadBytes = 52;
 const causeOverheadBytes = 120;
 /** `"baseline":-1.7976931348623157e+308,` */
 const baselineBytes = 36;
-/** Twelve bins of a statistic, each with a sum, a count, and the first and last of its values. */
+/** Twelve bins of a statistic, each with a sum, a count, and its first and last value. */
 const overBytes = 1_024;
-/** Of a cause with any member of time: what it evaluated last, and what a run or a silence has (`encodeTime`). */
+/** A cause with any time member: what it evaluated last, and what a run or a silence stores (`encodeTime`). */
 const timeBytes = 240;
-/** `,2678400000,[8640000000000000,1]`: an outcome that can be dropped for its age, and the same for the episode. */
+/** `,2678400000,[8640000000000000,1]`: an outcome that can expire, and the same for the episode. */
 const agedBytes = 32;
 
 function eventBytes({ causes }: PurposeEvent): number {
   return causes.reduce((sum, cause) => sum + causeBytes(cause), eventOverheadBytes);
 }
 
-/** The longest that one cause's evidence can become; a window has a byte for each measurement in it. */
+/** The longest that one cause's evidence can become. A window takes a byte for each measurement in it. */
 function causeBytes({ threshold, measurement }: Cause): number {
   const { count = 1, relative, forMs, noneForMs, maxAgeMs, over } = threshold ?? {};
   const window = Math.max(count, measurement?.count ?? 0);

@@ -6,18 +6,18 @@ import type { Place } from '../contract/values.ts';
 import { type Over, type Polygon, preparePolygon, wordBits } from './arithmetic.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Purposes laid out for evaluation: from a place and a sense straight to the causes that read it. */
+/** Purposes prepared for evaluation: from a place and a sense straight to the causes that read it. */
 export type Profile = {
   pId: string;
   first: { puId: number; stId: number };
   purposes: ReadonlyMap<number, CompiledPurpose>;
-  /** Every sense that any cause of the profile reads, numbered from 0 on. */
+  /** Every sense that a cause of the profile reads, numbered from 0. */
   senses: ReadonlyMap<string, number>;
-  /** Whether any cause has members of time: its evidence is stored as a whole, without a log. */
+  /** Whether any cause has time members. Its evidence is then stored as a whole, without a log. */
   isTimed: boolean;
 };
 
-/** Lays purposes out for evaluation. They are taken as valid; a move to what is not there moves nothing. */
+/** Prepares purposes, which must be valid, for evaluation. A move to a place that does not exist has no effect. */
 export function compileProfile(pId: string, purposes: Purpose[]): Profile {
   const initStIds = new Map(purposes.map((purpose) => [purpose.puId, purpose.initStId]));
   const compiled = new Map(
@@ -33,7 +33,7 @@ export function compileProfile(pId: string, purposes: Purpose[]): Profile {
   };
 }
 
-/** Each element and its number, from 0 on. */
+/** Each element with its number, counted from 0. */
 export function numbered(elements: ReadonlySet<string>): ReadonlyMap<string, number> {
   return new Map([...elements].map((element, number) => [element, number]));
 }
@@ -43,7 +43,7 @@ function sensesOf(purposes: Purpose[]): ReadonlySet<string> {
   return new Set(events.flatMap(({ causes }) => causes.map(({ sId }) => sId)));
 }
 
-/** The event of a state by its number, or null. */
+/** Finds an event of a state by its number; null if there is none. */
 export function findEvent(
   profile: Profile,
   { puId, stId }: { puId: number; stId: number },
@@ -59,34 +59,34 @@ function hasTime({ states }: CompiledPurpose): boolean {
 
 export type CompiledState = {
   stId: number;
-  /** Empty where it has none. */
+  /** Empty if it has none. */
   name: string;
   isGlobal: boolean;
   events: LiveEvent[];
   causesBySense: CausesBySense;
   timed: Timed;
-  /** Those of which something outlasts that the state is entered again; a global one is entered with its purpose. */
+  /** Events that keep something when the state is entered again. A global state is entered with its purpose. */
   staying: LiveEvent[];
-  /** With what the purpose's global states add. */
+  /** Includes what the purpose's global states add. */
   weight: Weight;
 };
 
 export type CompiledPurpose = {
   puId: number;
-  /** Empty where it has none. */
+  /** Empty if it has none. */
   name: string;
   initStId: number;
   states: ReadonlyMap<number, CompiledState>;
-  /** Events of every global state, in order. */
+  /** Events of all global states, in order. */
   globalEvents: LiveEvent[];
   globalCausesBySense: CausesBySense;
   globalTimed: Timed;
   globalStaying: LiveEvent[];
-  /** Of these alone: where a device stands in a state that the purpose does not have. */
+  /** For global states alone: applies if the device is in a state that the purpose does not have. */
   globalWeight: Weight;
 };
 
-/** `initStIds`: where each purpose of the profile begins, by puId. */
+/** `initStIds`: the initial state of each purpose of the profile, by puId. */
 function compilePurpose(purpose: Purpose, initStIds: ReadonlyMap<number, number>): CompiledPurpose {
   let globals = 0;
   const states = purpose.states.map((state): CompiledState => {
@@ -126,9 +126,9 @@ export type LiveEvent = {
   evId: number;
   name: string;
   isGlobal: boolean;
-  /** Its place in the evidence of a runtime: among the events of its state, or of all global ones. */
+  /** Its index in a runtime's evidence: among the events of its state, or among all global ones. */
   index: number;
-  /** Name of its evidence in a runtime that is stored. */
+  /** The name of its evidence in a stored runtime. */
   key: string;
   /** By ascending orderId. */
   causes: CompiledCause[];
@@ -137,24 +137,24 @@ export type LiveEvent = {
   record: boolean;
   /** Who is notified of a firing. */
   tells: Tells;
-  /** Whether it is kept which firings are of one episode: alarms are. */
+  /** Whether firings are grouped into episodes, as for alarms. */
   hasEpisodes: boolean;
-  /** Whether an episode of it may outlast outcomes that disagree. */
+  /** Whether an episode may survive outcomes that disagree. */
   isLenient: boolean;
-  /** Whether one of its causes has members of time. */
+  /** Whether a cause has time members. */
   isTimed: boolean;
-  /** Whether one of them has `maxAgeMs`. */
+  /** Whether a cause has `maxAgeMs`. */
   isAged: boolean;
-  /** Whether something of it outlasts that its state is entered again. */
+  /** Whether it keeps something when its state is entered again. */
   staysAtReentry: boolean;
   target: MoveTarget | null;
-  /** Whether a firing is seen by nobody, but for where it moves the device. */
+  /** Whether a firing shows only in where it moves the device. */
   isSilent: boolean;
-  /** Whether one measurement that its causes agree with fires it, and leaves nothing behind: nobody sees that either. */
+  /** Whether a single measurement that agrees fires it and leaves no evidence, and the firing is silent too. */
   isSpentAtOnce: boolean;
 };
 
-/** `index` is its place in the evidence; `initStIds`: where each purpose of the profile begins, by puId. */
+/** `index`: see `LiveEvent`. `initStIds`: the initial state of each purpose of the profile, by puId. */
 function compileEvent(
   purpose: Purpose,
   state: State,
@@ -202,8 +202,8 @@ function compileEvent(
 }
 
 /**
- * What a cause's thresholds can be met by. `nothing`: there are none, or some ask for a number and
- * others for a position.
+ * The values that can meet a cause's thresholds. `nothing`: it has no thresholds, or some require a number and others
+ * a position.
  */
 type Reads = 'numbers' | 'positions' | 'anything' | 'nothing';
 
@@ -212,9 +212,9 @@ export type CompiledCause = {
   orderId: number;
   reads: Reads;
   thresholds: Thresholds;
-  /** What an event that it completed tells of the thresholds: without long lists, which would be kept with each event. */
+  /** The thresholds as an event reports them: without long lists, which each event would store. */
   toldThresholds: Thresholds;
-  /** Its limits, infinite where it has none, and its lists, null where it has none. */
+  /** Its limits, infinite if it has none, and its lists, null if it has none. */
   above: number;
   below: number;
   lists: Thresholds | null;
@@ -222,25 +222,25 @@ export type CompiledCause = {
   negate: boolean;
   relative: boolean;
   decimalAcc: number | null;
-  /** Neither relative nor rounded: numbers are compared as they come. */
+  /** Neither relative nor rounded: numbers are compared as they are. */
   isPlain: boolean;
-  /** Numbers are compared as they come, and with its limits only. */
+  /** Numbers are compared as they are, and only with its limits. */
   hasLimitsOnly: boolean;
-  /** How many measurements must agree, of how many. */
+  /** How many measurements must agree, and of how many. */
   needed: number;
   windowLength: number;
-  /** How many of the last m outcomes may disagree and an episode goes on. */
+  /** How many of the last m outcomes may disagree while an episode continues. */
   slack: number;
-  /** Its members of time; null where it has none. */
+  /** Its time members; null if it has none. */
   time: TimeMembers | null;
-  /** Whether its window has one outcome, and nothing beside it: what it collects is never changed, but another one. */
+  /** Whether its window is one outcome without a baseline. Such evidence is replaced instead of changed. */
   isSingle: boolean;
-  /** What judging one measurement takes, beside a cause with two limits, which takes 1; and more where it changes. */
+  /** The cost of judging a measurement (1 for a cause with two limits), and the extra cost if its evidence changes. */
   cost: number;
   costOfChange: number;
 };
 
-/** As in the purpose (ms), null where they are absent. */
+/** As in the purpose (ms); null if absent. */
 export type TimeMembers = {
   forMs: number | null;
   noneForMs: number | null;
@@ -248,13 +248,13 @@ export type TimeMembers = {
   over: Over | null;
 };
 
-/** A cause as it is evaluated. */
+/** Prepares a cause for evaluation. */
 function compileCause(cause: Cause): CompiledCause {
   const { thresholds, threshold } = cause;
   const needed = threshold?.count ?? 1;
   const time = timeOf(threshold);
-  // The first measurement that disagrees ends a run, and any ends a silence: there `measurement.count` instructs the
-  // device only.
+  // The first measurement that disagrees ends a run, and any measurement ends a silence. So `measurement.count` only
+  // instructs the device here.
   const isLasting = time?.forMs || time?.noneForMs;
   const windowLength = isLasting ? needed : Math.max(needed, cause.measurement?.count ?? 0);
   const reads = readsOf(thresholds);
@@ -291,10 +291,10 @@ function timeOf(threshold: Cause['threshold']): TimeMembers | null {
   return isAsked ? { forMs, noneForMs, maxAgeMs, over } : null;
 }
 
-/** What it takes to copy 12 parts of a window, or the times of 64 outcomes. */
+/** The cost of copying 12 bins, or the times of 64 outcomes. */
 const costOfTime = 16;
 
-/** As measured: a rounding takes 8, each corner of a polygon 3, and 32 numbers of a list. */
+/** As measured: a rounding costs 8, each corner of a polygon 3, and 32 numbers of a list cost 1. */
 function costOf({ thresholds, threshold }: Cause): number {
   const { isOneOf = [], isNotIn = [], isInsideGeo = [] } = thresholds;
   const listed = (isOneOf.length + isNotIn.length) / 32;
@@ -309,20 +309,20 @@ function readsOf({ isGt, isLt, isOneOf, isNotIn, isAny, isInsideGeo }: Threshold
   return isAny === true ? 'anything' : 'nothing';
 }
 
-/** Longest list that is kept with each event. */
+/** The longest list that is stored with each event. */
 const longestTold = 16;
 
-/** What is told of thresholds with each event. */
+/** The thresholds that each event reports. */
 function withoutLongLists(thresholds: Thresholds): Thresholds {
   const isShort = ([, value]: [string, unknown]) =>
     !Array.isArray(value) || value.length <= longestTold;
   return Object.fromEntries(Object.entries(thresholds).filter(isShort));
 }
 
-/** Where a firing moves the device, and whether that enters a purpose or only a state of this one. */
+/** Where a firing moves the device, and whether it enters a purpose or only a state of the current one. */
 export type MoveTarget = { place: Place; entersPurpose: boolean };
 
-/** `initStIds`: where each purpose of the profile begins, by puId. */
+/** `initStIds`: the initial state of each purpose of the profile, by puId. */
 function targetOf(
   purpose: Purpose,
   { engine }: Actions,
@@ -346,8 +346,8 @@ type Told = {
 };
 
 /**
- * Whom firings of an event concern. A notice is what cannot be over (all causes `isAny`), what leads back to
- * the purpose's initial state, and what says `alarm: false`.
+ * Whom firings of an event concern. It is a notice if it cannot be over (all causes are `isAny`), if it leads back to
+ * the purpose's initial state, or if it has `alarm: false`.
  */
 function tellsOf(
   { causes, target, stId, actions }: Told,
@@ -367,29 +367,29 @@ function isAnything({ reads, negate, time }: Told['causes'][number]): boolean {
   return reads === 'anything' && !negate && time === null;
 }
 
-/** An event and which of its causes read one sense; what a measurement takes of all of them (`CompiledCause`). */
+/** An event, and which of its causes read one sense, with the total cost of these causes (`CompiledCause`). */
 export type CauseReader = {
   event: LiveEvent;
   causes: number[];
-  /** Of each of them above, below and whether it is negated (1), where numbers are compared with nothing else. */
+  /** For each cause: above, below, and 1 if negated. Null unless all compare with limits only and none is timed. */
   limits: Float64Array | null;
-  /** Whether all of them do so, and have long windows: then it may take many numbers at once (`DeferredNumbers`). */
+  /** Whether all have `limits` and long windows. It can then take many numbers at once (`DeferredNumbers`). */
   isLong: boolean;
-  /** Whether they do so and have windows of one outcome, and are all that the event has: only the newest number counts. */
+  /** Whether these are all of the event's causes, each with `limits` and a window of one outcome. */
   isNewestOnly: boolean;
   cost: number;
   costOfChange: number;
 };
 
-/** All that read a sense, in the order in which they are tried. */
+/** The readers of each sense, in the order in which they are tried. */
 type CausesBySense = ReadonlyMap<string, CauseReader[]>;
 
-/** What reads which sense, of some events. */
+/** Indexes some events' causes by sense. */
 export function indexCausesBySense(events: LiveEvent[]): CausesBySense {
   const causesBySense = new Map<string, CauseReader[]>();
   for (const event of events) {
     for (const [index, cause] of event.causes.entries()) {
-      // What reads nothing collects nothing, and never holds.
+      // A cause that reads nothing collects nothing and never holds.
       if (cause.reads !== 'nothing' || cause.time?.noneForMs)
         addReader(causesBySense, event, index, cause);
     }
@@ -402,7 +402,7 @@ export function indexCausesBySense(events: LiveEvent[]): CausesBySense {
       reader.isLong = reader.limits !== null && causes.every(isLong);
       const isWhole = causes.length === event.causes.length;
       const isSingle = ({ isSingle: single }: CompiledCause) => single;
-      // What agrees with everything fires each time: nothing is put off.
+      // A cause that agrees with every number fires each time, so deferring gains nothing.
       const canDisagree = event.causes.some(({ reads, negate }) => reads === 'numbers' || negate);
       reader.isNewestOnly =
         reader.limits !== null && isWhole && canDisagree && event.causes.every(isSingle);
@@ -410,7 +410,7 @@ export function indexCausesBySense(events: LiveEvent[]): CausesBySense {
   return causesBySense;
 }
 
-/** Side by side, where they are read faster than from one cause after the other. */
+/** Stored side by side, because that reads faster than one cause object after the other. */
 function limitsOf(causes: CompiledCause[], indexes: number[]): Float64Array | null {
   const reading = indexes.map((index) => causes[index]).filter((cause) => cause !== undefined);
   if (!reading.every((cause) => cause.hasLimitsOnly)) return null;
@@ -446,7 +446,7 @@ function addReader(
   else causesBySense.set(sId, [reader]);
 }
 
-/** How much there is to judge and to keep: what a measurement takes at most, causes, and outcomes of windows. */
+/** An upper bound of a measurement's cost, and how much evidence there is: causes, and outcomes in windows. */
 export type Weight = { judging: number; causes: number; outcomes: number };
 
 function sumOf(own: Weight, global: Weight): Weight {
@@ -471,13 +471,13 @@ function weightOf(events: LiveEvent[], causesBySense: CausesBySense): Weight {
   return weight;
 }
 
-/** Those of some events that have members of time. */
+/** The events with time members. */
 export type Timed = {
-  /** With a cause that waits for ticks, in order. */
+  /** Those with a cause that waits for ticks, in order. */
   ticking: LiveEvent[];
-  /** With a cause that has `noneForMs`. */
+  /** Those with a cause that has `noneForMs`. */
   withSilences: LiveEvent[];
-  /** By sense, those in which a cause that reads it has `forMs`. */
+  /** By sense: those with a cause that reads it and has `forMs`. */
   withRuns: ReadonlyMap<string, LiveEvent[]>;
 };
 
@@ -497,17 +497,17 @@ export function timedOf(events: LiveEvent[]): Timed {
   };
 }
 
-/** What members of time take where they are kept, in outcomes of a window. */
+/** The memory that time members take, in outcomes of a window. */
 function outcomesOfTime(windowLength: number, { over, maxAgeMs }: TimeMembers): number {
   return 600 + (over ? 3_600 : 0) + (maxAgeMs ? 100 * windowLength : 0);
 }
 
-/** The senses of each device a profile is meant for. */
+/** The senses of each device that a profile is meant for. */
 export type DeviceSenses = Sense[][];
 
 /**
- * The same by sense: the range of each of them, and the longest `minInterval` of those that have one, in ms.
- * `tries`: how many ranges will be looked at yet.
+ * Devices' senses by name: the ranges of each sense, and the longest `minInterval`, in ms, of those that have one.
+ * `tries`: how many more ranges may be checked.
  */
 export type KnownSenses = {
   ranges: ReadonlyMap<string, Sense[]>;
@@ -515,10 +515,10 @@ export type KnownSenses = {
   tries: number;
 };
 
-/** As many ranges are looked at for one profile: beyond it nothing is said to be out of range. */
+/** The most ranges to check for one profile. After that nothing is reported as out of range. */
 const maxTries = 20_000;
 
-/** By sense what its devices say of it. */
+/** Collects by sense what the devices say of it. */
 export function knownSenses(devices: DeviceSenses): KnownSenses {
   const ranges = new Map<string, Sense[]>();
   const slowest = new Map<string, number>();
@@ -534,40 +534,38 @@ export function knownSenses(devices: DeviceSenses): KnownSenses {
   return { ranges, slowest, tries: maxTries };
 }
 
-/** When a measurement counts: `t` is the time at which it is taken, `arrivedTs` when the service read it. Ms. */
+/** A measurement's times: `t` is the event time that evaluation uses, `arrivedTs` when the service read it. Ms. */
 export type Moment = { t: number; arrivedTs: WallMs };
 
-/**
- * Whom an event's firings concern: a `notice` is told each time and not kept; a `silent-alarm` is kept, and nobody is told.
- */
+/** Whom firings concern. A `notice` notifies each time and is not kept; a `silent-alarm` is kept without notifying. */
 export type Tells = 'nobody' | 'notice' | 'alarm' | 'silent-alarm';
 
 /** An event that fired. */
 export type Firing = {
   event: SenseEvent;
-  /** The event's name in its purpose, empty where it has none. */
+  /** The event's name in its purpose; empty if it has none. */
   name: string;
   record: boolean;
   actions: Actions;
   tells: Tells;
-  /** The first of its episode; always, where the event has none (`nobody`, `notice`). */
+  /** Whether it is the first of its episode; always true if the event has no episodes (`nobody`, `notice`). */
   isFirst: boolean;
   /**
-   * How old the measurement that completed it was at its arrival, ms; of a tick the newest measurement of the cause that
-   * it completes; 0 of a silence.
+   * How old the completing measurement was when it arrived, in ms. For a tick: the newest measurement of the cause
+   * that it completes. For a silence: 0.
    */
   ageMs: number;
 };
 
-/** The device moved; no `event` where it entered the state it was in. */
+/** A move of the device. There is no `event` if it entered the state it was in. */
 export type Transition = { to: Place; event?: DeviceEvent };
 
-/** What one measurement, or one tick, led to. */
+/** The results of one measurement, or of one tick. */
 export type Evaluated = {
   firings: Firing[];
   transition?: Transition;
-  /** Episodes that ended, because a cause disagreed. One of an event that is among `firings` ended before that. */
+  /** Episodes that ended because a cause disagreed. If the event is also in `firings`, its episode ended first. */
   ended: EventName[];
-  /** When the measurement arrived; of a tick when it was due. */
+  /** When the measurement arrived; for a tick, when it was due. */
   arrivedTs: WallMs;
 };

@@ -26,17 +26,17 @@ import { agreedOnce, type EvidenceDraft, type GivenValue } from './window.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 const none: CauseReader[] = [];
-/** Mostly none ended: then all outcomes have this one. */
+/** Usually no episode ended, and all outcomes share this list. */
 const noneEnded: EventName[] = [];
 
 /**
- * Evaluates measurements of one device one after the other, from a runtime on, which stays as it is. One
- * costs the live causes that read its sense; what it changes is copied once for all of them.
+ * Evaluates measurements of one device one after the other, starting from a runtime, which it does not change. A
+ * measurement costs the live causes that read its sense. Changed evidence is copied once for all measurements.
  */
 export class Evaluator {
   readonly #profile: Profile;
   readonly #live: EvaluationState;
-  /** Null where no cause has members of time. */
+  /** Null if no cause has time members. */
   readonly #ticker: Ticker | null;
   #cost = 0;
 
@@ -47,30 +47,30 @@ export class Evaluator {
   }
 
   /**
-   * Runs what is due by then, in order: each tick that fires. States may send the device on for ever: it ends after
-   * so many moves. Where the last tick moved the device there may be more, which a further call runs.
+   * Runs what is due at `untilTs`, in order, and returns each tick that fires. States may move the device on for
+   * ever, so it stops after `mostMoves` moves. If the last tick moved the device, more may be due; call it again.
    */
   ticksUntil(untilTs: number, mostMoves = Infinity): Evaluated[] {
     return this.#ticker?.runUntil(untilTs, mostMoves) ?? noTicks;
   }
 
   /**
-   * Runs what is due before a measurement of that sense that is taken then: to be called before `measure`. It
-   * arrives with that measurement.
+   * Runs what is due before a measurement of that sense and time; call it before `measure`. These ticks arrive with
+   * the measurement.
    */
   ticksForcedBy(sId: string, moment: Moment): Evaluated[] {
     return this.#ticker?.runForcedBy(sId, moment) ?? noTicks;
   }
 
-  /** When the next tick is due; null: nothing waits. */
+  /** When the next tick is due; null if nothing waits. */
   nextDueTs(): number | null {
     return this.#ticker?.nextDueTs() ?? null;
   }
 
   /**
-   * Evaluates one measurement that was not evaluated before (`newestAfter`). Events are tried in order, those of the current
-   * state first, then those of the global states; the first one that moves the device ends it. Of
-   * events that are silent (`LiveEvent`) it gives the firings only if it is asked for all.
+   * Evaluates one measurement that was not evaluated before (`newestAfter`). Tries events in order, those of the
+   * current state first, then those of the global states. The first one that moves the device ends it. Reports
+   * firings of silent events (`LiveEvent`) only if `givesAll`.
    */
   measure({ sId, val, ts }: Measurement, moment: Moment, givesAll: boolean): Evaluated {
     const live = this.#live;
@@ -95,17 +95,17 @@ export class Evaluator {
     return outcome;
   }
 
-  /** What it has taken so far, in causes that judged a measurement and stayed as they were (`CompiledCause`). */
+  /** The cost so far, in causes that judged a measurement and did not change (`CompiledCause`). */
   get cost(): number {
     return this.#cost + (this.#ticker?.cost ?? 0);
   }
 
-  /** Where the device stands now, with its evidence; the very object it began with if that is as it was. */
+  /** Where the device is now, with its evidence; the very object that was given if nothing changed. */
   end(): Runtime {
     return this.#live.end();
   }
 
-  /** Which of the readers' events has moved the device; -1: none. Those of the state `except` are not offered it. */
+  /** The index of the reader whose event moved the device; -1: none did. Skips events of the state `except`. */
   #offerAll(
     readers: CauseReader[],
     given: GivenValue,
@@ -149,7 +149,7 @@ export class Evaluator {
       ? collectTimed(reader, draft, given, false)
       : collect(reader, draft, val, once, false);
     this.#cost += evidence ? reader.cost + reader.costOfChange : reader.cost;
-    // What is kept never holds as a whole: it would have fired, and been used up.
+    // Stored evidence never completes its event: the event would have fired and used it up.
     if (!evidence || !isComplete(event, evidence)) return false;
     this.#cost += costOfFiring * (1 + event.causes.length);
     const ts = event.isTimed ? timeOf(reader, evidence, moment.t) : moment.t;
@@ -165,18 +165,18 @@ export class Evaluator {
 }
 
 const noTicks: Evaluated[] = [];
-/** What a cause of an event that waits takes, beside one that judges: it is looked at, and begun anew after a move. */
+/** The cost of a waiting event's cause, which is looked at, and begun anew after a move. */
 const costOfWaiting = 6;
 const alwaysListening: Listening = { gaps: [] };
 
-/** Runs the ticks of a device, beside the measurements that its evaluator takes. */
+/** Runs a device's ticks, beside the measurements that its evaluator takes. */
 class Ticker {
   readonly #profile: Profile;
   readonly #live: EvaluationState;
   readonly #listening: Listening;
-  /** The latest time that it was told of. */
+  /** The latest time it has been given. */
   #nowTs = -Infinity;
-  /** What it has taken, as of `Evaluator`. */
+  /** The cost so far, as in `Evaluator`. */
   cost = 0;
 
   constructor(profile: Profile, live: EvaluationState, listening: Listening = alwaysListening) {
@@ -185,7 +185,7 @@ class Ticker {
     this.#listening = listening;
   }
 
-  /** Those that are due by then, by when they are due: all, or up to this move of the device. */
+  /** Runs ticks that are due at `untilTs`, by due time: all, or up to that many moves of the device. */
   runUntil(untilTs: number, mostMoves: number): Evaluated[] {
     const { state, purpose } = this.#live;
     if (!state?.timed.ticking.length && !purpose?.globalTimed.ticking.length) return noTicks;
@@ -193,7 +193,7 @@ class Ticker {
     return this.#runAll(() => this.#listWaiting().filter(({ ts }) => ts <= untilTs), mostMoves);
   }
 
-  /** Those that a measurement of that sense forces. They arrive with it. */
+  /** Runs ticks that a measurement of that sense forces. They arrive with it. */
   runForcedBy(sId: string, { t, arrivedTs }: Moment): Evaluated[] {
     const { state, purpose } = this.#live;
     if (!state?.timed.withRuns.has(sId) && !purpose?.globalTimed.withRuns.has(sId)) return noTicks;
@@ -207,7 +207,7 @@ class Ticker {
     );
   }
 
-  /** When the next one is due; null: nothing waits. */
+  /** When the next one is due; null if nothing waits. */
   nextDueTs(): number | null {
     let next: number | null = null;
     for (const { ts } of this.#listWaiting()) if (next === null || ts < next) next = ts;
@@ -231,7 +231,7 @@ class Ticker {
     });
   }
 
-  /** A move ends the evidence of what waited, and begins other. */
+  /** A move ends the evidence that was waiting and starts other evidence, so the list is made anew. */
   #runAll(list: () => Tick[], mostMoves = Infinity): Evaluated[] {
     const all: Evaluated[] = [];
     let hasMoved = true;
@@ -264,8 +264,8 @@ class Ticker {
 }
 
 /**
- * A cause comes to hold by its tick, unless what it held for has become too old by then. Gives what its event has
- * then, which is the draft's own, and how old the newest measurement of the cause was at its arrival.
+ * Makes a cause hold by its tick, unless its evidence has become too old by then. Returns the event's evidence, which
+ * is the draft's own, and how old the newest measurement of the cause was when it arrived.
  */
 function runTick(
   { event, index, t }: Tick,
@@ -285,8 +285,8 @@ function complete(time: CauseTime, t: number): CauseTime {
 }
 
 /**
- * The time of a firing by a tick: when it was complete, or when the newest measurement that agreed was taken, if later; and
- * when it fires by the service's clock. A silence has one time for both, when it was complete.
+ * The time of a firing by a tick: when it was complete, or the time of the newest measurement that agreed if that is
+ * later. `nowTs`: when it fires by the service's clock. For a silence both are when it was complete.
  */
 function firingTime(
   { event, index, t, ts: dueTs }: Tick,
@@ -302,12 +302,12 @@ function firingTime(
 const hasSilence = ({ causes }: LiveEvent, index: number) =>
   (causes[index]?.time?.noneForMs ?? null) !== null;
 
-/** `runtime` is the object that was given where the evidence did not change. */
+/** `runtime` is the object that was given if the evidence did not change. */
 export type Evaluation = { runtime: Runtime } & Evaluated;
 
 /**
- * Evaluates one measurement that was not evaluated before (`newestAfter`), and none of the ticks before it: a pure
- * function of its arguments, none of which it changes. Several of one device are cheaper in one go: `Evaluator`.
+ * Evaluates one measurement that was not evaluated before (`newestAfter`), without running ticks. A pure function: it
+ * changes none of its arguments. For several measurements of one device, `Evaluator` is cheaper.
  */
 export function evaluate(
   profile: Profile,

@@ -32,7 +32,7 @@ import {
 } from './window.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Where a device stands, and what the live events have collected, while it is worked on. */
+/** Where a device is and what the live events have collected, during evaluation. */
 export class EvaluationState {
   readonly #profile: Profile;
   readonly #base: Runtime;
@@ -41,7 +41,7 @@ export class EvaluationState {
   state: CompiledState | undefined;
   local: EvidenceDraft;
   global: EvidenceDraft;
-  /** Events whose episodes have ended, until that is told. */
+  /** Events whose episodes have ended and are not reported yet. */
   readonly ended: LiveEvent[] = [];
   readonly localDeferred: Deferred = new Map();
   readonly globalDeferred: Deferred = new Map();
@@ -60,15 +60,15 @@ export class EvaluationState {
     return isGlobal ? this.global : this.local;
   }
 
-  /** Global states' numbers are collected. Which of their events are offered one depends on the state. */
+  /** Collects global states' deferred numbers. Which of their events take a number depends on the current state. */
   endGlobalDeferred(): void {
     for (const deferred of this.globalDeferred.values()) deferred.end(this.global);
     this.globalDeferred.clear();
   }
 
   /**
-   * A firing moves the device. `namesPurpose`: its action has a `gotoPuId`; what global states have collected is
-   * then emptied, also where it is that of the current purpose.
+   * Moves the device after a firing. `namesPurpose`: the action has a `gotoPuId`. That empties what global states
+   * have collected, even if it names the current purpose.
    */
   enter(place: Place, namesPurpose: boolean, arrivedTs: WallMs): void {
     const from = this.place;
@@ -95,13 +95,13 @@ export class EvaluationState {
     );
   }
 
-  /** Says which episodes have ended. */
+  /** Reports which episodes have ended. */
   tellEnded(outcome: Evaluated): void {
     const { puId } = this.place;
     outcome.ended = this.ended.splice(0).map(({ stId, evId }) => ({ puId, stId, evId }));
   }
 
-  /** The very object it began with, if that is as it was. */
+  /** Returns the runtime; the very object that was given if nothing changed. */
   end(): Runtime {
     for (const deferred of this.localDeferred.values()) deferred.end(this.local);
     for (const deferred of this.globalDeferred.values()) deferred.end(this.global);
@@ -113,7 +113,7 @@ export class EvaluationState {
   }
 }
 
-/** What outlasts that a state is entered again, or the purpose: of these events only. */
+/** What these events keep when their state or purpose is entered again. */
 function anew(staying: LiveEvent[], draft: EvidenceDraft): Evidence {
   let evidence: (EventEvidence | null)[] | null = null;
   for (const event of staying) {
@@ -128,10 +128,9 @@ function anew(staying: LiveEvent[], draft: EvidenceDraft): Evidence {
 }
 
 /**
- * Adds a measurement to what the reading causes of an event have collected; `once` is what it makes of a window
- * of one where it agrees (`agreedOnce`). Gives what the event has then, or null where that is as it was: none
- * of them evaluates such a value, or it says what the ones before said. `isLeaving`: it is shown only as a
- * disagreement, and causes that it agrees with do not take it.
+ * Adds a measurement to what an event's reading causes have collected. `once` is what it makes of a window of one
+ * outcome if it agrees (`agreedOnce`). Returns the event's evidence, or null if it did not change: no cause evaluates
+ * such a value, or it repeats earlier outcomes. `isLeaving`: only causes that disagree take it.
  */
 export function collect(
   { event, causes: indexes, limits }: CauseReader,
@@ -154,7 +153,7 @@ export function collect(
         ? agreesWithLimits(limits, at, val)
         : judge(cause, val, collected?.baseline);
     if (agrees === null || (agrees && isLeaving)) continue;
-    // In an episode no window is full of outcomes that disagreed.
+    // In an episode, no window is full of outcomes that disagreed.
     if (!agrees && (collected === disagreedOnce || isAsBefore(collected, cause, val))) continue;
     before = own ??= draft.open(event);
     if (isInEpisode && endsEpisode(draft, event, own, index, agrees)) ended = true;
@@ -171,7 +170,7 @@ export function collect(
   return own;
 }
 
-/** Whether a measurement that disagrees leaves a cause with what it has. */
+/** Whether a measurement that disagrees leaves a cause's evidence unchanged. */
 function isAsBefore(
   collected: CauseEvidence | null,
   cause: CompiledCause,
@@ -180,7 +179,7 @@ function isAsBefore(
   return collected !== null && !beginsAt(val, cause, collected) && isAllDisagreed(collected, cause);
 }
 
-/** By how much the number of causes that hold changes. */
+/** Returns by how much the number of causes that hold changes. */
 function collectMore(
   cause: CompiledCause,
   window: CauseEvidence,
@@ -196,7 +195,7 @@ function collectMore(
   return holds ? 1 : -1;
 }
 
-/** Whether a measurement fires an event that is spent at once (`isSpentAtOnce`): nothing is collected for it. */
+/** Whether a measurement fires an event that is spent at once (`isSpentAtOnce`). Nothing is collected for it. */
 export function isSpent(
   { event }: CauseReader,
   draft: EvidenceDraft,
@@ -216,12 +215,12 @@ function beginsAt(
   return relative && baseline === undefined && typeof val === 'number';
 }
 
-/** Whether every cause of the event holds. An event without causes never does. */
+/** Whether every cause of the event holds. An event without causes never completes. */
 export function isComplete({ causes }: LiveEvent, { holding }: EventEvidence): boolean {
   return causes.length > 0 && holding === causes.length;
 }
 
-/** What is left after a firing: empty windows, the baselines, what members of time keep, and that an episode has begun. */
+/** What remains after a firing: empty windows, baselines, what time members keep, and that an episode has begun. */
 export function useUp(event: LiveEvent, evidence: EventEvidence): EventEvidence | null {
   const { hasEpisodes: isInEpisode, isTimed } = event;
   const { lately } = evidence;
@@ -236,7 +235,7 @@ export function useUp(event: LiveEvent, evidence: EventEvidence): EventEvidence 
   return evidence.time ? withTime(event, used, usedUp(evidence.time)) : used;
 }
 
-/** What `collect` does with each of these numbers, none of which completes the event. */
+/** Does what `collect` does, with several numbers at once, none of which completes the event. */
 function collectDeferred(
   { event, causes: indexes, limits }: CauseReader,
   draft: EvidenceDraft,
@@ -271,7 +270,7 @@ function collectDeferred(
         own ??= draft.open(event);
         window = draft.openCause(event, own, index);
       }
-      // The newest one that agreed is the lowest bit.
+      // The newest outcome that agreed is the lowest bit.
       const newest = outcomes === 0 ? undefined : onces[next - 1 - lowestOne(outcomes)]?.agreed;
       addOutcomes(window, cause, outcomes, count, newest);
     }
@@ -281,31 +280,30 @@ function collectDeferred(
 
 const lowestOne = (bits: number): number => 31 - Math.clz32(bits & -bits);
 
-/** By who reads them: those of the state's own events, or of global ones. */
+/** By readers: those of the state's own events, or those of global ones. */
 export type Deferred = Map<CauseReader[], DeferredNumbers>;
 
-/** Fewer measurements are collected one by one. */
+/** Fewer measurements than this are collected one by one. */
 const leastDeferred = 8;
 
 /**
- * The numbers of one sense that its readers have met, so that those whose event does not fire take them
- * together, later. Where windows are long a cause that lacks 500 outcomes lacks some of them for the next 499
- * measurements: to go through these cause by cause takes a tenth of what each alone does. Where they have
- * one outcome, one cause that disagrees says that the event does not fire, and the next number is all
- * that counts.
+ * Numbers of one sense that its readers take later, together, if their event does not fire. With long windows, a
+ * cause that lacks 500 outcomes cannot hold for the next 499 measurements; taking these cause by cause costs a tenth
+ * of taking each alone. With windows of one outcome, one cause that disagrees shows that the event does not fire, and
+ * only the newest number counts.
  */
 class DeferredNumbers {
   readonly #readers: CauseReader[];
   readonly #vals: number[] = [];
   readonly #onces: CauseEvidence[] = [];
-  /** By reader: the last cause that kept its event from firing, by its place in the reader's limits. */
+  /** By reader: the last cause that kept its event from firing, as an index into the reader's limits. */
   readonly #blocking: number[];
-  /** By reader of which only the newest number counts: whether its event is in an episode, which disagreeing ends. */
+  /** By reader with `isNewestOnly`: whether its event is in an episode, which a number that disagrees ends. */
   readonly #isOpen: boolean[];
-  /** By reader: the first number that it has not collected, and the first one that it must look at at once. */
+  /** By reader: the first number it has not collected, and the first one it must take at once. */
   readonly #from: number[];
   readonly #until: number[];
-  /** The reader that is offered the newest number; those behind it were not yet. */
+  /** The reader that is being offered the newest number; later readers have not been offered it yet. */
   #offering: number;
 
   constructor(readers: CauseReader[], draft: EvidenceDraft) {
@@ -317,13 +315,13 @@ class DeferredNumbers {
     this.#offering = readers.length;
   }
 
-  /** Each reader is then offered it, or skips it. `once`: as `collect` takes it. */
+  /** Adds a number, which each reader must then take or defer. `once`: as for `collect`. */
   push(val: number, once: CauseEvidence): void {
     this.#vals.push(val);
     this.#onces.push(once);
   }
 
-  /** Whether the reader with this number takes the newest number later. If not it has all before that one. */
+  /** Whether the reader defers the newest number. If not, it has now collected all earlier ones. */
   defers(index: number, draft: EvidenceDraft): boolean {
     this.#offering = index;
     const newest = this.#vals.length - 1;
@@ -338,7 +336,7 @@ class DeferredNumbers {
     return false;
   }
 
-  /** The reader has collected the newest number. */
+  /** Call it once the reader has collected the newest number. */
   offered(index: number, draft: EvidenceDraft): void {
     const next = this.#vals.length;
     this.#from[index] = next;
@@ -348,19 +346,19 @@ class DeferredNumbers {
     this.#until[index] = ahead < leastDeferred ? next : next + ahead;
   }
 
-  /** All readers have been offered the newest number. */
+  /** Call it once all readers have been offered the newest number. */
   endOffer(): void {
     this.#offering = this.#readers.length;
   }
 
-  /** All readers have collected what they were offered. It is over then. */
+  /** Collects what is deferred. The object must not be used afterwards. */
   end(draft: EvidenceDraft): void {
     const count = this.#vals.length;
     for (let index = 0; index < this.#readers.length; index++)
       this.#collect(index, index < this.#offering ? count : count - 1, draft);
   }
 
-  /** Whether this number may end an episode of the reader's event: that is said at once. */
+  /** Whether this number may end an episode of the reader's event, which must be reported at once. */
   #isWatched(index: number, val: number, draft: EvidenceDraft): boolean {
     const reader = this.#readers[index] as CauseReader;
     const { event, causes, limits } = reader;
@@ -370,7 +368,7 @@ class DeferredNumbers {
     return false;
   }
 
-  /** Whether a reader of which only the newest number counts has a cause that disagrees with this one. */
+  /** Whether a reader with `isNewestOnly` has a cause that disagrees with this number. */
   #isBlocked(index: number, val: number): boolean {
     const { isNewestOnly, limits, causes } = this.#readers[index] as CauseReader;
     if (!isNewestOnly || !limits || this.#isOpen[index]) return false;
@@ -387,7 +385,7 @@ class DeferredNumbers {
   #collect(index: number, end: number, draft: EvidenceDraft): void {
     const from = this.#from[index] as number;
     this.#from[index] = end;
-    // A reader that is not offered a number before the first one that it skips never has any to take.
+    // A reader that takes a number before the first one it may skip has nothing deferred.
     if (from >= end || from >= (this.#until[index] as number)) return;
     const reader = this.#readers[index] as CauseReader;
     const newest = end - 1;
@@ -403,7 +401,7 @@ class DeferredNumbers {
   }
 }
 
-/** The readers' deferred numbers, with this one; null where no reader defers any, or it is no number. */
+/** Adds the number to the readers' deferred ones; null if no reader defers any, or if the value is no number. */
 export function deferInto(
   readers: CauseReader[],
   all: Deferred,
@@ -430,7 +428,7 @@ function isOpen({ event }: CauseReader, draft: EvidenceDraft): boolean {
   return event.hasEpisodes && draft.get(event.index)?.isInEpisode === true;
 }
 
-/** How many more numbers cannot fire the reader's event: one of its causes lacks more outcomes than that. */
+/** How many more numbers cannot fire the reader's event, because one of its causes lacks more outcomes. */
 function numbersToDefer({ event, causes, isLong }: CauseReader, draft: EvidenceDraft): number {
   if (!isLong) return 0;
   const collected = draft.get(event.index)?.causes;

@@ -17,7 +17,7 @@ import type { Agreed, CauseEvidence, CauseTime, Runtime } from './runtime.ts';
 import { holdsInTime, type KnownListening, type Tick, ticksOf } from './timed.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Members of time, as in the purpose, and what has become of them. */
+/** Time members, as in the purpose, and their progress. */
 const timeMembers = {
   forMs: z.int().optional(),
   noneForMs: z.int().optional(),
@@ -26,11 +26,11 @@ const timeMembers = {
     .object({ ms: z.int(), stat: z.enum(['avg', 'sum', 'delta']) })
     .meta({ id: 'OverTimeExplanation' })
     .optional(),
-  /** When the run of `forMs` began, by its measurement, or the silence of `noneForMs`; absent where there is none. */
+  /** When the run of `forMs` began, by its measurement, or the silence of `noneForMs`; absent if there is none. */
   sinceTs: z.int().optional(),
-  /** When it comes to hold, if nothing happens before that. */
+  /** When it will hold if nothing happens before. */
   dueTs: z.int().optional(),
-  /** What `over` compares as of the newest measurement; absent before half of its time has passed: `collectedMs` has. */
+  /** What `over` compares at the newest measurement; until half its time has passed, `collectedMs` instead. */
   statistic: z.number().optional(),
   collectedMs: z.int().optional(),
 };
@@ -38,7 +38,7 @@ const timeMembers = {
 const TimeExplanation = z.object(timeMembers);
 type TimeExplanation = z.infer<typeof TimeExplanation>;
 
-/** What members of time add to the explanation of a cause; `tick` is the one that it waits for. */
+/** What time members add to a cause's explanation. `tick`: the one the cause waits for. */
 function explainTime(
   { forMs, noneForMs, maxAgeMs, over }: TimeMembers,
   collected: CauseTime | null,
@@ -74,9 +74,9 @@ export const CauseExplanation = z.object({
   negate: z.boolean(),
   relative: z.boolean(),
   decimalAcc: z.int().optional(),
-  /** Relative causes compare with this value; absent before the first measurement. */
+  /** Relative causes compare with this value. Absent before the first measurement. */
   baseline: z.number().optional(),
-  /** How many of the last `of` measurements agreed; `windowLength` is the most that are looked at. */
+  /** How many of the last `of` measurements agreed. `windowLength`: the most that are considered. */
   matched: z.int(),
   of: z.int(),
   windowLength: z.int(),
@@ -95,7 +95,7 @@ export const CauseExplanation = z.object({
     .meta({ id: 'AgreedMeasurement' })
     .optional(),
   ...timeMembers,
-  /** The sense's newest measurement; older ones, and the same again, are not evaluated. */
+  /** The sense's newest measurement. Older ones and exact repetitions are not evaluated. */
   seen: z
     .object({ val: z.union([z.number(), Position]), ts: z.int() })
     .meta({ id: 'SeenMeasurement' })
@@ -103,7 +103,7 @@ export const CauseExplanation = z.object({
 });
 export type CauseExplanation = z.infer<typeof CauseExplanation>;
 
-/** Without its members of time (`explainTime`). */
+/** Without the time members (`explainTime`). */
 function explainCause(
   cause: CompiledCause,
   collected: CauseEvidence | null,
@@ -145,7 +145,7 @@ function agreedOf(
   return compared === undefined ? told : { ...told, compared };
 }
 
-/** A live event. `rung`: people were notified; nobody is again until one of its causes disagrees, or the state is entered anew. */
+/** A live event. `rung`: it notified people, and does not again until a cause disagrees or its state is entered. */
 export const EventExplanation = z.object({
   stId: z.int(),
   evId: z.int(),
@@ -156,7 +156,7 @@ export const EventExplanation = z.object({
 });
 export type EventExplanation = z.infer<typeof EventExplanation>;
 
-/** Where a device stands in its profile, and how far each live event is from firing. */
+/** Where a device is in its profile, and how far each live event is from firing. */
 export const Explanation = z.object({
   pId: z.string(),
   puId: z.int(),
@@ -165,12 +165,12 @@ export const Explanation = z.object({
 });
 export type Explanation = z.infer<typeof Explanation>;
 
-/** When it is asked, ms, and when the device's connector listened. */
+/** The time of the request, in ms, and when the device's connector was listening. */
 export type AskedAt = { nowTs: WallMs; listening?: Listening | undefined };
 
 /**
- * Says for each live event, in the order in which they are tried, what its causes have and lack. Without `asked`
- * a gap in listening that lasts is over.
+ * Explains what the causes of each live event have and lack, in the order in which events are tried. Without the last
+ * argument, a listening gap that still lasts counts as over.
  */
 export function explain(
   profile: Profile,
@@ -207,7 +207,7 @@ function explainEvent(
   return { stId, evId, name, isGlobal, rung: evidence?.isInEpisode ?? false, causes };
 }
 
-/** Where a cause stands, in words: "agrees for 3 of 10 minutes, holds in 6 min 40 s". */
+/** A cause's progress in words: "agrees for 3 of 10 minutes, holds in 6 min 40 s". */
 export function describeCause(cause: CauseExplanation, nowTs: WallMs): string {
   if (cause.noneForMs !== undefined) return describeSilence(cause, cause.noneForMs, nowTs);
   const statistic = describeStatistic(cause);
@@ -221,7 +221,7 @@ function describeSilence(cause: CauseExplanation, ofMs: number, nowTs: WallMs): 
   const { sinceTs = nowTs, dueTs, holds } = cause;
   if (holds) return `silent for ${describeDuration(Math.max(ofMs, nowTs - sinceTs))}, holds`;
   if (dueTs === undefined) return `waits for ${describeDuration(ofMs)} of silence`;
-  // Not since when: only time counts in which the service listened.
+  // Not counted from `sinceTs`, because only time in which the service listened counts.
   const done = describeProgress(ofMs - (dueTs - nowTs), ofMs);
   return `silent for ${done}, ${describeDue(dueTs, nowTs)}`;
 }
@@ -242,7 +242,7 @@ function describeDue(dueTs: number, nowTs: WallMs): string {
   return leftMs < 1_000 ? 'holds any moment now' : `holds in ${describeDuration(leftMs)}`;
 }
 
-/** The number that `over` compares, or how long it is until there is one; null without `over`. */
+/** The number that `over` compares, or how long until there is one; null without `over`. */
 function describeStatistic({ over, statistic, collectedMs = 0 }: CauseExplanation): string | null {
   if (!over) return null;
   const what = `${nouns[over.stat]} over ${describeDuration(over.ms)}`;
@@ -259,7 +259,7 @@ function describeCount(cause: CauseExplanation): string {
   return `${matched} of ${needed} measurements agree, ${missingOf(missing)}`;
 }
 
-/** After a firing or an entry what was measured before does not count. */
+/** What was measured before a firing or an entry does not count. */
 function describeNone({ seen, of }: CauseExplanation): string {
   if (of > 0) return 'does not agree';
   return seen === undefined ? 'no measurement yet' : 'waits for the next measurement';
@@ -275,7 +275,7 @@ const units = [
   { ms: 1_000, short: 's', word: 'seconds' },
 ] as const;
 
-/** A duration in at most two units: "4 min 10 s", "2 d 3 h", "0 s". Milliseconds are left out. */
+/** A duration in at most two units: "4 min 10 s", "2 d 3 h", "0 s". Omits milliseconds. */
 export function describeDuration(ms: number): string {
   let rest = Math.max(0, ms);
   const parts: string[] = [];
@@ -283,17 +283,17 @@ export function describeDuration(ms: number): string {
     const count = Math.floor(rest / unit.ms);
     rest -= count * unit.ms;
     if (count > 0) parts.push(`${count} ${unit.short}`);
-    // "1 h 5 s" has more detail than anybody needs: two units that follow each other are enough.
+    // Only adjacent units are combined: "1 h 5 s" has more detail than anybody needs.
     else if (parts.length > 0) break;
     if (parts.length === 2) break;
   }
   return parts.length === 0 ? '0 s' : parts.join(' ');
 }
 
-// With fewer of a unit nobody sees it move: 180 minutes instead of 3 hours.
+// With fewer of a unit, progress would be too coarse: 180 minutes instead of 3 hours.
 const fewest = 5;
 
-/** How much of a duration has passed, in one unit: "3 of 10 minutes". What has only begun does not count. */
+/** How much of a duration has passed, in one unit: "3 of 10 minutes". Counts only whole units. */
 export function describeProgress(doneMs: number, ofMs: number): string {
   const fits = ({ ms }: { ms: number }) => ofMs >= fewest * ms && ofMs % ms === 0;
   const { ms, word } = units.find(fits) ?? units[3];
@@ -301,7 +301,7 @@ export function describeProgress(doneMs: number, ofMs: number): string {
   return `${done} of ${Math.floor(ofMs / ms)} ${word}`;
 }
 
-/** What is known of an event's alarm, and of what keeps it quiet; without members there is neither. Ms. */
+/** What is known of an event's alarm, and of what keeps it from notifying. Times in ms. */
 export const AlarmStanding = z
   .object({
     state: z.enum(['open', 'acknowledged']).optional(),
@@ -313,7 +313,7 @@ export const AlarmStanding = z
   .meta({ id: 'AlarmStanding' });
 export type AlarmStanding = z.infer<typeof AlarmStanding>;
 
-/** What an event still lacks, and whether people would be told if it fired now. */
+/** What an event still lacks, and whether it would notify people if it fired now. */
 function describeEvent(
   event: EventExplanation,
   tells: Tells,
@@ -355,11 +355,11 @@ function describeTelling(
   return `its alarm is open, but nobody was notified${why}`;
 }
 
-/** Measurements of a sense that came too late, since the last that did not: how many, and what they are older than. */
+/** How many measurements of a sense came too late in a row, and the time of the newest value, which they precede. */
 const LateSense = z.object({ count: z.int(), newestTs: z.int() }).meta({ id: 'LateSense' });
 type LateSense = z.infer<typeof LateSense>;
 
-/** A sense whose newest measurement has a time that had not come yet when it arrived. */
+/** A sense whose newest measurement is dated later than its arrival. */
 const AheadSense = z.object({ newestTs: z.int() }).meta({ id: 'AheadSense' });
 type AheadSense = z.infer<typeof AheadSense>;
 
@@ -393,12 +393,12 @@ export const Description = Explanation.extend({
 }).meta({ id: 'Explanation' });
 export type Description = z.infer<typeof Description>;
 
-/** What stands outside the engine; absent where it is not known. */
+/** What the engine does not know; absent members are unknown. */
 export type EvaluationContext = {
   nowTs: WallMs;
   /** By "puId/stId/evId". */
   alarms?: ReadonlyMap<string, AlarmStanding> | undefined;
-  /** Until then all events of the device are quiet. */
+  /** All events of the device are muted until then. */
   mutedUntilTs?: number | undefined;
   /** By sense. */
   late?: ReadonlyMap<string, LateSense> | undefined;
@@ -408,7 +408,7 @@ export type EvaluationContext = {
   clockBackTs?: number | undefined;
 };
 
-/** Puts an explanation into words: what each cause waits for, and whether people would be told. */
+/** Puts an explanation into words: what each cause waits for, and whether people would be notified. */
 export function describeEvaluation(
   profile: Profile,
   { events, ...rest }: Explanation,
@@ -432,7 +432,7 @@ export function describeEvaluation(
   };
 }
 
-/** What is wrong with the times of its sense comes behind what the cause waits for. */
+/** Adds what is wrong with the times of the cause's sense after what the cause waits for. */
 function describeWithClock(
   cause: CauseExplanation,
   { nowTs, late: lateSenses, ahead: aheadSenses }: EvaluationContext,
@@ -463,5 +463,5 @@ const format = new Intl.DateTimeFormat('sv-SE', {
   timeStyle: 'medium',
 });
 
-/** "2026-11-23 12:00:00 UTC": for whoever asks by a program, in the time zone of none of them. */
+/** "2026-11-23 12:00:00 UTC": in UTC, because programs read it in every time zone. */
 const describeInstant = (ts: number): string => `${format.format(ts)} UTC`;

@@ -28,16 +28,16 @@ import { collectTimed } from './timed.ts';
 import { emptyWindow, type GivenValue } from './window.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** What a cause of an event that fires takes, beside one that judges and stays as it is. */
+/** The cost of a cause whose event fires, beside judging it. */
 export const costOfFiring = 5;
 
 /**
- * `ts`: the firing's. `nowTs`: when it fires by the service's clock: as the measurement arrives, or as the tick is due; by
- * a silence's tick when that was complete. `ageMs`: see `Firing`. `isGiven`: whether the firing is among the outcome's.
+ * `ts`: the firing's time. `nowTs`: when it fires by the service's clock, that is, when the measurement arrives, when
+ * the tick is due, or when a silence was complete. `ageMs`: see `Firing`. `isGiven`: whether the outcome reports it.
  */
 type At = { ts: number; nowTs: WallMs; ageMs: number; isGiven: boolean };
 
-/** An event fires: what it has collected is used up. */
+/** Fires an event: its evidence is used up. */
 export function fire(
   { pId }: Profile,
   live: EvaluationState,
@@ -55,7 +55,7 @@ export function fire(
   live.draftOf(event).set(event.index, useUp(event, evidence));
 }
 
-/** Where an event that fired moves the device, if anywhere: to be entered. */
+/** Returns where an event that fired moves the device; null if nowhere. The caller enters that place. */
 export function leadOn(
   profile: Profile,
   { place }: EvaluationState,
@@ -73,9 +73,9 @@ export function leadOn(
 }
 
 /**
- * The `sense` event of a firing, with what completed each cause; specification section 6. `nowTs`: when it fired by the
- * service's clock (ms). The firing's `ts` is the time of a measurement, which may be older than the arrival by which
- * silences are counted.
+ * The `sense` event of a firing, with what completed each cause; specification section 6. `nowTs`: when it fired by
+ * the service's clock (ms). The firing's `ts` comes from a measurement and may be earlier than the arrival from which
+ * silences count.
  */
 function senseEventOf(origin: Origin, evidence: EventEvidence, nowTs: WallMs): SenseEvent {
   const found: SenseEvent = {
@@ -97,14 +97,14 @@ function senseEventOf(origin: Origin, evidence: EventEvidence, nowTs: WallMs): S
   return found;
 }
 
-/** The measurement as it is told of: a position is 1 where it is inside, and else 0. */
+/** A measurement as events report it. For a position, `val` is 1 if it is inside, otherwise 0. */
 export function senseOf(cause: CompiledCause, { val, ts }: Agreed): CauseSense {
   const { sId } = cause;
   if (typeof val === 'number') return { sId, val, ts };
   return { sId, val: liesWithin(cause, val) ? 1 : 0, ts, lat: val.lat, long: val.long };
 }
 
-/** The number that was compared when a cause agreed; undefined for a position. */
+/** The number that was compared when the cause agreed; undefined for a position. */
 export function comparedOf(
   cause: CompiledCause,
   { agreed, baseline }: CauseEvidence,
@@ -113,12 +113,12 @@ export function comparedOf(
   return comparedNumber(cause, agreed.val, baseline);
 }
 
-/** Of a run. Another cause's measurement may have fired the event as of a time before the run was complete. */
+/** Details of a run. A measurement of another cause may have fired the event at a time before the run was complete. */
 function lastingOf({ sinceT, due }: Run, ts: number): Pick<CauseDetail, 'heldMs' | 'sinceTs'> {
   return { heldMs: Math.max(ts, due?.t ?? ts) - sinceT, sinceTs: sinceT };
 }
 
-/** Of a silence: no measurement agreed. A tick that was due after this silence may tell an earlier time. */
+/** Details of a silence. No measurement agreed. A later tick of another cause may report an earlier time. */
 function silenceOf(
   cause: CompiledCause,
   { sinceTs, completeTs }: Silence,
@@ -128,7 +128,7 @@ function silenceOf(
   return { ...detail, silentMs: Math.max(nowTs, completeTs ?? nowTs) - sinceTs, sinceTs };
 }
 
-/** `known`: the number that was compared, where it does not follow from what was collected. */
+/** `known`: the number that was compared, if it does not follow from what was collected. */
 function detailOf(
   cause: CompiledCause,
   collected: CauseEvidence,
@@ -152,15 +152,15 @@ function detailOf(
   return detail;
 }
 
-/** Which event of which profile; `puId` is the purpose that the device is in when it fires. */
+/** Which event of which profile. `puId`: the device's purpose when it fires. */
 type Origin = { pId: string; puId: number; event: LiveEvent; ts: number };
 
-/** The names of an event that fires; `stId` is that of the state that holds it. */
+/** The identifiers of an event that fires. `stId`: the state that contains it. */
 function engineOf({ pId, puId, event, ts }: Origin): EngineCause {
   return { pId, puId, stId: event.stId, evId: event.evId, ts };
 }
 
-/** The `device` event of a move, or null where the device enters the state it is in. */
+/** The `device` event of a move; null if the device enters the state it is in. */
 function deviceEventOf(engine: EngineCause, from: Place, to: Place): DeviceEvent | null {
   const purposeChanged = from.puId !== to.puId;
   if (!purposeChanged && from.stId === to.stId) return null;
@@ -175,8 +175,8 @@ function deviceEventOf(engine: EngineCause, from: Place, to: Place): DeviceEvent
 }
 
 /**
- * The same of a move that no firing of the service's caused: by a report of the device, or by a new profile. It names the
- * place that was entered, and the event that the device said moved it: 0 where it said none.
+ * The `device` event of a move without a firing in the service: a device reported it, or a new profile caused it. It
+ * names the place that was entered and the event that the device gave as the reason; 0 if it gave none.
  */
 export function reportedMoveOf(
   pId: string,
@@ -187,12 +187,13 @@ export function reportedMoveOf(
   return deviceEventOf({ pId, puId: to.puId, stId: to.stId, evId, ts }, from, to);
 }
 
-/** CausesBySense in the order in which they are tried: the state's own, then global ones; the one of `at` moves the device. */
+/** Readers in the order they are tried: the state's own, then global ones. The one at `at` moves the device. */
 type Mover = { own: CauseReader[]; global: CauseReader[]; at: number };
 
 /**
- * A measurement moves the device. The readers behind the one that moves it whose state stays are shown it, but only as
- * a disagreement: what agrees is not taken, and nothing fires. Gives what that takes (`CompiledCause`).
+ * Moves the device by a measurement. Readers after the one that moves it, if their evidence stays, take the
+ * measurement only as a disagreement: what agrees is not collected, and nothing fires. Returns the cost
+ * (`CompiledCause`).
  */
 export function leave(
   live: EvaluationState,
@@ -230,7 +231,7 @@ function show(
   const { event } = reader;
   if (!event.isGlobal && !isKept.local) return 0;
   const draft = live.draftOf(event);
-  // Windows that are emptied next matter to an episode only.
+  // A window that is about to be emptied matters only to an episode.
   const isEmptied = !event.isGlobal || !isKept.windows;
   if (isEmptied && !event.isTimed && !draft.get(event.index)?.isInEpisode) return 0;
   if (event.isTimed) collectTimed(reader, draft, given, true);

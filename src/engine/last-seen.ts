@@ -11,20 +11,20 @@ import type { Runtime } from './runtime.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /**
- * The newest time of a sense, and the values it has then, the first of them first: up to `maxValues`. `last`: the last of
- * them to come, where there are more.
+ * The newest time of a sense, and its values at that time in the order of arrival, up to `maxValues`. `last`: the
+ * last one to arrive, if there were more.
  */
 export type Newest = { ts: number; vals: Measurement['val'][]; last?: Measurement['val'] };
 
-/** The newest of each sense: what is older, or one of these once more, is no news. Nothing clears it. */
+/** The newest of each sense. An older measurement, or a repetition of these, is already seen. Nothing clears it. */
 export type LastSeen = Readonly<Record<string, Newest>>;
 
-/** How many values one sense may have in one millisecond; further ones are not evaluated. */
+/** How many values one sense may have in one millisecond. Further ones are not evaluated. */
 export const maxValues = 16;
 
 /**
- * What is the newest of a sense behind a measurement of it; `last` is what was. Null when the measurement
- * is not to be evaluated: older than the newest one, or of the same millisecond with a value seen then already.
+ * The newest of a sense after a measurement of it. `last`: the newest before. Null if the measurement must not be
+ * evaluated: it is older than the newest one, or repeats a value of the same millisecond.
  */
 export function newestAfter(last: Newest | undefined, { val, ts }: Measurement): Newest | null {
   if (last && ts < last.ts) return null;
@@ -32,14 +32,14 @@ export function newestAfter(last: Newest | undefined, { val, ts }: Measurement):
   return vals && { ts, vals };
 }
 
-/** Takes a measurement into the memory of its sense. Null when it is not to be evaluated: `newestAfter`. */
+/** Records a measurement as seen. Null if it must not be evaluated: see `newestAfter`. */
 export function notice(seen: LastSeen, measurement: Measurement): LastSeen | null {
   const { sId } = measurement;
   const newest = newestAfter(Object.hasOwn(seen, sId) ? seen[sId] : undefined, measurement);
   return newest && { ...seen, [sId]: newest };
 }
 
-/** With a value that is stored beyond those that are evaluated: it is none of them, and the last to come. */
+/** Records a value beyond `maxValues`, which is stored but not evaluated, as the last one to arrive. */
 export function withLast(newest: Newest, { val, ts }: Measurement): Newest {
   const isBeyond = newest.ts === ts && newest.vals.length >= maxValues;
   return isBeyond ? { ...newest, last: storable(val) } : newest;
@@ -55,7 +55,7 @@ function isSame(one: Measurement['val'], other: Measurement['val']): boolean {
   return one.lat === other.lat && one.long === other.long;
 }
 
-/** As JSON gives it back: no negative zero, nothing beside latitude and longitude. */
+/** The value as JSON returns it: no negative zero, and only latitude and longitude. */
 export function storable(val: Measurement['val']): Measurement['val'] {
   return typeof val === 'number' ? val + 0 : { lat: val.lat + 0, long: val.long + 0 };
 }
@@ -63,9 +63,9 @@ export function storable(val: Measurement['val']): Measurement['val'] {
 const known = new WeakMap<Profile['purposes'], Profile['purposes'] | null>();
 
 /**
- * What the service evaluates of a profile that the device evaluates itself: events all of whose causes are
- * silences, which no device can report. They move nothing. Null where there are none. A runtime of one is a
- * runtime of the other.
+ * What the service evaluates for a device that evaluates its profile itself: events whose causes are all silences,
+ * since no device can report those. They move nothing. Null if there are none. Both profiles can read each other's
+ * runtimes.
  */
 export function watchedOf(profile: Profile): Profile | null {
   if (!profile.isTimed) return null;
@@ -118,20 +118,20 @@ function watchedEvents(events: LiveEvent[]): LiveEvent[] {
   return events.filter(isSilence).map((event) => ({ ...event, target: null }));
 }
 
-/** When the device's connector did not listen, ascending; `toTs` null while it lasts. Absent: it always did. */
+/** When the device's connector was not listening, ascending; `toTs` is null while a gap lasts. */
 export type Listening = { gaps: readonly Gap[] };
 
 type Gap = { fromTs: number; toTs: number | null };
 
-/** A connector that says nothing for so long may still listen, ms: a gap is longer. */
+/** A connector that is quiet for this long may still be listening, ms. Gaps are longer. */
 export const unnoticedGapMs = 15_000;
 
-/** How long a connector listens again before ticks run, ms: what devices have kept meanwhile comes in first. */
+/** How long a connector listens again before ticks run, ms. Devices first send what they kept meanwhile. */
 export const pauseMs = 300_000;
 
 /**
- * Gaps that ended before this time make no difference to when the ticks of this evidence run; null: none does, there is
- * no such tick.
+ * Gaps that ended before this time do not affect when this evidence's ticks run. Null: no gap does, because it has no
+ * such tick.
  */
 export function listenedSince({ local, global }: Pick<Runtime, 'local' | 'global'>): number | null {
   const times = [...local, ...global].flatMap((evidence) =>
@@ -144,7 +144,7 @@ export function listenedSince({ local, global }: Pick<Runtime, 'local' | 'global
   return earliest === Infinity ? null : earliest - pauseMs;
 }
 
-/** When so much time was listened to since then. A gap that lasts goes on until `nowTs` at least. */
+/** When `ms` of listening have passed since `sinceTs`. A gap that lasts counts until `nowTs` at least. */
 export function afterListening(
   sinceTs: number,
   ms: number,
@@ -163,7 +163,7 @@ export function afterListening(
   return at + left;
 }
 
-/** When a tick of that time runs: not in a gap, and not in the pause after it. */
+/** When a tick that is due then runs: not in a gap, nor in the pause after it. */
 export function afterPauses(
   dueTs: number,
   pause: number,

@@ -24,7 +24,7 @@ type StoredEpisode = 0 | 1 | [inEpisode: 0 | 1, lately: StoredLately, time: 0 | 
 type StoredEvent = [episode: StoredEpisode, ...causes: StoredCause[]];
 type StoredEvidence = Record<string, number | OldEvent>;
 
-/** The JSON of a runtime, in any form in which it was ever stored: see `encodeRuntime`, and for 1 `OldEvent`. */
+/** The JSON of a runtime, in every form that was ever stored: see `encodeRuntime`; for version 1, `OldEvent`. */
 export type StoredRuntime = {
   v: 1 | 2;
   log?: number;
@@ -36,7 +36,7 @@ export type StoredRuntime = {
   global: StoredEvidence;
 };
 
-/** The runtime that was stored. Evidence of events that the profile does not have is left out. */
+/** Reads a stored runtime. Evidence of events that the profile does not have is dropped. */
 export function readRuntime(profile: Profile, stored: StoredRuntime): Runtime {
   const { puId, stId } = stored;
   const purpose = profile.purposes.get(puId);
@@ -103,7 +103,7 @@ function readCause(
 ): CauseEvidence | null {
   if (stored === 0) return null;
   const [of, outcomes = 0, agreed = -1, baseline] = stored;
-  // The outcomes of a run are counted only.
+  // A run only counts its outcomes.
   if (cause.time?.forMs)
     return { ...emptyWindow(baseline), of, matched: of, agreed: table[agreed] };
   return readWindow(cause, of, outcomes, { agreed: table[agreed], baseline });
@@ -125,8 +125,8 @@ function readWindow(
 }
 
 /**
- * What was stored of a cause until version 0.1: its window is text, 1 for an outcome that agreed and 0 for
- * another, the newest last. Of a position `val` is 1 or 0, and the rest stands beside it.
+ * What version 0.1 stored for a cause. Its window is text, 1 for an outcome that agreed and 0 for another, the newest
+ * last. For a position `val` is 1 or 0, with `lat` and `long` beside it.
  */
 type OldCause = {
   window: string;
@@ -136,7 +136,7 @@ type OldCause = {
 
 type OldEvent = { causes: (OldCause | null)[]; rung?: true };
 
-/** Null where nothing was collected. */
+/** Null if nothing was collected. */
 function readOldEvent(event: LiveEvent, old: OldEvent): EventEvidence | null {
   const causes = event.causes.map((cause, index) => readOldCause(cause, old.causes[index] ?? null));
   const rung = old.rung === true;
@@ -160,7 +160,7 @@ function agreedOf({ agreed }: OldCause): Agreed | undefined {
   return { val: lat === undefined || long === undefined ? val : { lat, long }, ts };
 }
 
-/** What `encodeTime` writes of an event: the newest time, and of each cause what it has; 0 where it has nothing. */
+/** What `encodeTime` writes for an event: the newest time, and each cause's evidence; 0 if it has none. */
 type StoredTime = [newestT: number | null, ...causes: (0 | StoredCauseTime)[]];
 
 type StoredCauseTime = [
@@ -174,13 +174,13 @@ type StoredCauseTime = [
   lately: 0 | [t: number, agrees: 0 | 1][],
 ];
 
-/** Null where there is nothing to write. */
+/** Null if there is nothing to write. */
 function encodeTime({ newestT, causes }: EventTime): StoredTime | null {
   if (newestT === null && causes.every((time) => time === null)) return null;
   return [newestT, ...causes.map((time) => (time ? encodeCauseTime(time) : 0))];
 }
 
-/** For an event of so many causes; `stored` is null where nothing was written. */
+/** `count`: the event's causes. `stored`: null if nothing was written. */
 function decodeTime(stored: StoredTime | null, count: number): EventTime {
   const [newestT, ...causes] = stored ?? [null];
   const decoded = Array.from({ length: count }, (_, index) => {
@@ -249,7 +249,7 @@ function decodeBins([sinceT, ...list]: Exclude<StoredCauseTime[5], 0>): CauseTim
   return { sinceT, list: bins };
 }
 
-/** The first number, and by how much each is more than the one before it. */
+/** The first number, then each one's difference from its predecessor. */
 function differences(numbers: readonly number[]): number[] {
   return numbers.map((number, index) => number - (numbers[index - 1] ?? 0));
 }
@@ -259,25 +259,25 @@ function sums(given: readonly number[]): number[] {
   return given.map((difference) => (sum += difference));
 }
 
-/** Six outcomes a character, as base64 has them. */
+/** Six outcomes a character, as in base64. */
 const letterBits = 6;
 const mask = 2 ** letterBits - 1;
 const lettersPerWord = wordBits / letterBits;
 const letters = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_';
 const codes = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
 const values = new Map([...codes].map((code, value) => [code, value]));
-/** By code of the character. */
+/** Indexed by character code. */
 const valueOf = Uint8Array.from({ length: 128 }, (_, code) => values.get(code) ?? 0);
 
-/** How many characters so many outcomes take. */
+/** How many characters that many outcomes take. */
 function lettersOf(outcomes: number): number {
   return Math.ceil(outcomes / letterBits);
 }
 
-/** Written here, and read out as text at once. */
+/** Reused for each text. */
 let scratch = Buffer.alloc(256);
 
-/** The first `count` characters of a window's words as text, the lowest bits of the first one first. */
+/** The first `count` characters of a window's words as text, beginning with the lowest bits of the first word. */
 function encodeWords(words: number[], count: number): string {
   const length = words.length * lettersPerWord;
   if (scratch.length < length) scratch = Buffer.alloc(2 * length);
@@ -293,7 +293,7 @@ function encodeWords(words: number[], count: number): string {
   return text.toString('latin1', 0, count);
 }
 
-/** The words that such a text was made of; characters beyond its end, or of another kind, are zeros. */
+/** The words that such a text encodes. Characters after its end, or outside the alphabet, count as zeros. */
 function decodeWords(text: string, windowLength: number): number[] {
   const words = noWords(windowLength);
   for (let index = 0, at = 0; index < words.length; index++) {
@@ -338,7 +338,7 @@ export function encodeRuntime(profile: Profile, runtime: Runtime, log?: number):
 
 type WrittenTables = { agreed: AgreedTable; events: EventTable };
 
-/** Each once: causes that one measurement met have the same object. */
+/** Writes each object once. Causes that one measurement met share one object. */
 class AgreedTable {
   readonly texts: string[] = [];
   readonly #numbers = new Map<Agreed, number>();
@@ -416,8 +416,8 @@ function encodeOutcomes({ bits, words }: CauseEvidence, windowLength: number): s
 type Known = { event: LiveEvent; evidence: EventEvidence; number: number };
 
 /**
- * What events have collected, as text and each once. What is alike is found before it is written down: to
- * compare windows takes a fraction of the time that writing them does.
+ * Writes each event's evidence once. It finds equal evidence before writing it as text, because comparing windows
+ * takes a fraction of the time that writing them takes.
  */
 class EventTable {
   readonly texts: string[] = [];
@@ -436,7 +436,7 @@ class EventTable {
   }
 }
 
-/** Of what most often differs. Where nothing is collected counts for nothing, as in the text. */
+/** Hashes what differs most often. Causes without evidence do not count, as in the text. */
 function hashOf({ causes, isInEpisode }: EventEvidence): number {
   let hash = isInEpisode ? 1 : 0;
   for (let index = 0; index < causes.length; index++) {
@@ -457,7 +457,7 @@ function isSame({ event, evidence }: Known, other: LiveEvent, given: EventEviden
   for (let index = 0; index < count; index++) {
     const [one, alike] = [evidence.causes[index] ?? null, given.causes[index] ?? null];
     if (!haveSame(one, alike)) return false;
-    // Outcomes are as many letters as the window has room for, unless all or none of them agreed.
+    // The outcomes' text is as long as the window allows, unless all or none of them agreed.
     const isWritten = one !== null && one.matched > 0 && one.matched < one.of;
     if (isWritten && lengthOf(event, index) !== lengthOf(other, index)) return false;
   }
@@ -485,12 +485,12 @@ function haveSameWords(one: number[] | null, other: number[] | null): boolean {
   return one.length === other.length;
 }
 
-/** Runs of one sense: its name, the first time, and of each measurement its time since the one before, and its value. */
+/** Measurements by sense: its name, the first time, and for each measurement the time since the last and its value. */
 const Runs = z.array(z.tuple([z.string(), z.number(), z.array(z.unknown())]));
 
 /**
- * Measurements in the order in which they were evaluated, as JSON, and short. A value is a number or
- * `[lat, long]`. What is read back (`decodeMeasurements`) evaluates to the same, bit by bit.
+ * Encodes measurements in the order of their evaluation as short JSON. A value is a number or `[lat, long]`. What
+ * `decodeMeasurements` reads back evaluates to the same, bit by bit.
  */
 export function encodeMeasurements(measurements: Measurement[]): string {
   let text = '';
@@ -508,7 +508,7 @@ export function encodeMeasurements(measurements: Measurement[]): string {
   return text === '' ? '[]' : `[${text}]]]`;
 }
 
-/** Throws on what `encodeMeasurements` does not write. */
+/** Throws on text that `encodeMeasurements` did not write. */
 export function decodeMeasurements(text: string): Measurement[] {
   const measurements: Measurement[] = [];
   for (const [sId, first, list] of Runs.parse(JSON.parse(text))) {
@@ -527,15 +527,15 @@ function toVal(given: unknown): Measurement['val'] {
   return { lat, long };
 }
 
-/** What was added to evidence that is stored as a whole: measurements as `encodeMeasurements` writes them. */
+/** What was added to evidence after it was stored as a whole: measurements from `encodeMeasurements`. */
 export type StoredLog = { base: number; measurements: string };
 
-/** What is evaluated at a stretch, in causes that judge a measurement: about a millisecond. */
+/** The cost, as in `Evaluator`, after which the event loop may do other work: about a millisecond. */
 const costAtOnce = 50_000;
 
 /**
- * The runtime that was stored, and what was added to it evaluated again: exactly what there was. Rows of
- * another base count for nothing. `yieldToEventLoop` is awaited now and then.
+ * Restores a stored runtime exactly: reads it and evaluates again what was added since. Ignores rows of another base.
+ * Awaits `yieldToEventLoop` now and then.
  */
 export async function replay(
   profile: Profile,
@@ -550,7 +550,7 @@ export async function replay(
   let until = costAtOnce;
   for (const { measurements } of added) {
     for (const measurement of decodeMeasurements(measurements)) {
-      // Profiles with members of time, for which it matters when that was, have no log.
+      // Profiles with time members, which depend on the time of arrival, have no log.
       evaluator.measure(measurement, { t: measurement.ts, arrivedTs: measurement.ts }, false);
       if (evaluator.cost < until) continue;
       await yieldToEventLoop();
@@ -560,7 +560,7 @@ export async function replay(
   return evaluator.end();
 }
 
-/** Those rows that count. */
+/** The rows that belong to the stored runtime. */
 export function addedTo({ log }: StoredRuntime, rows: StoredLog[]): StoredLog[] {
   return log === undefined ? [] : rows.filter(({ base }) => base === log);
 }

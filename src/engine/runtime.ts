@@ -10,57 +10,57 @@ import type {
 } from './compile.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** A measurement that agreed. All causes that it met have this one object. */
+/** A measurement that agreed. All causes that it met share one object. */
 export type Agreed = Readonly<Pick<Measurement, 'val' | 'ts'>>;
 
 /**
- * What one cause has collected: the outcomes of its last measurements, and what a `relative` cause
- * measures from. The members are always all there, so that reading them is fast.
+ * What one cause has collected: the outcomes of its last measurements, and the baseline of a `relative` cause. All
+ * members are always present, so that reading them is fast.
  */
 export type CauseEvidence = {
   /** How many outcomes the window holds, and how many of them agreed. */
   of: number;
   matched: number;
-  /** A short window: a bit an outcome, 1 for agreed, the newest lowest. 0 where `words` has them. */
+  /** A short window: one bit per outcome, 1 if it agreed, the newest lowest. 0 if `words` holds the outcomes. */
   bits: number;
-  /** A long one, 30 outcomes a word, the newest in the first; null while none of them agreed. */
+  /** A long window: 30 outcomes per word, the newest in the first; null while none of them agreed. */
   words: number[] | null;
-  /** While it is worked on (`EvidenceDraft`): how many of the newest are in `bits` and not yet in `words`. Else 0. */
+  /** Only in an `EvidenceDraft`: how many of the newest outcomes are in `bits` and not yet in `words`. Otherwise 0. */
   ahead: number;
-  /** Of these the word whose outcomes leave the window as others come, the next one highest. Else 0. */
+  /** Beside `ahead`: the word whose outcomes leave the window as others come, the next one highest. Otherwise 0. */
   leaving: number;
   baseline: number | undefined;
-  /** The newest that agreed, while the window holds one. */
+  /** The newest that agreed, while the window holds one that did. */
   agreed: Agreed | undefined;
 };
 
-/** `holding`: how many of the causes hold. `isInEpisode`: it has fired, and no cause has disagreed since. */
+/** `holding`: how many causes hold. `isInEpisode`: the event has fired, and no cause has disagreed since. */
 export type EventEvidence = {
   causes: (CauseEvidence | null)[];
   holding: number;
   isInEpisode: boolean;
-  /** The last outcomes of each lenient cause since the episode began (`window.ts`); null where there are none. */
+  /** The last outcomes of each lenient cause since the episode began (`window.ts`); null if there are none. */
   lately: (CauseEvidence | null)[] | null;
-  /** Of an event with members of time; else null. */
+  /** For an event with time members; otherwise null. */
   time: EventTime | null;
 };
 
-/** By the `index` of the event; null, or beyond the end, where nothing is collected. */
+/** Indexed by the event's `index`. Null, or missing at the end, if nothing is collected. */
 export type Evidence = readonly (EventEvidence | null)[];
 
 /**
- * Where a device stands and the evidence its causes have collected. Never changed: what follows it is
- * another one, which shares with it what is the same. `encodeRuntime` gives the form it is stored in.
+ * Where a device is, and what its causes have collected. Immutable: its successor shares whatever stays the same.
+ * `encodeRuntime` gives the stored form.
  */
 export type Runtime = Readonly<Place> & {
-  /** Evidence of the current state's events; of global states' events in `global`. */
+  /** Evidence of the current state's events. That of global states' events is in `global`. */
   readonly local: Evidence;
   readonly global: Evidence;
 };
 
 export const noEvidence: Evidence = [];
 
-/** Where a device stands when the profile becomes current: no evidence, but that silences begin. */
+/** Where a device is when the profile becomes current. There is no evidence yet, except that silences begin. */
 export function startRuntime(profile: Profile, arrivedTs: WallMs): Runtime {
   const purpose = profile.purposes.get(profile.first.puId);
   const state = purpose?.states.get(profile.first.stId);
@@ -69,8 +69,8 @@ export function startRuntime(profile: Profile, arrivedTs: WallMs): Runtime {
 }
 
 /**
- * The device says that it is in `place`: evidence of that state's causes starts anew, that of global states only
- * with another purpose. The very same runtime, where it is there already.
+ * Moves to the place that the device reports. Evidence of that state's causes starts anew; that of global states only
+ * with another purpose. Returns the same runtime if the device is there already.
  */
 export function enter(
   profile: Profile,
@@ -85,12 +85,12 @@ export function enter(
   return { puId, stId, local, global };
 }
 
-/** Evidence of a state's own events when it is entered from another one. */
+/** Evidence of a state's own events when it is entered from another state. */
 export function enteredState(state: CompiledState | undefined, arrivedTs: WallMs): Evidence {
   return state && !state.isGlobal ? begun(state.timed.withSilences, arrivedTs) : noEvidence;
 }
 
-/** Evidence of all global states when their purpose is entered from another one. */
+/** Evidence of all global states when their purpose is entered from another purpose. */
 export function enteredPurpose(purpose: CompiledPurpose | undefined, arrivedTs: WallMs): Evidence {
   return purpose ? begun(purpose.globalTimed.withSilences, arrivedTs) : noEvidence;
 }
@@ -109,9 +109,9 @@ function begun(withSilences: LiveEvent[], arrivedTs: WallMs): Evidence {
 }
 
 /**
- * The runtime without times later than `latestTs`, the latest that a message may have now (ms): such times were
- * written by a clock that was ahead, and has been set right since (docs/engine.md, A clock that is set right). The very
- * same runtime where there are none.
+ * Brings times later than `latestTs`, the latest that a message may have now (ms), back to it: they come from a clock
+ * that was ahead and has been set right since (docs/engine.md, A clock that is set right). Returns the same runtime
+ * if there are none.
  */
 export function broughtBack(profile: Profile, runtime: Runtime, latestTs: number): Runtime {
   const purpose = profile.purposes.get(runtime.puId);
@@ -147,7 +147,7 @@ function causeTimeBack(asked: CompiledCause['time'], time: CauseTime, latestTs: 
   const run = time.run && runBack(time.run, asked?.forMs ?? 0, latestTs);
   const silence = time.silence && silenceBack(time.silence, asked?.noneForMs ?? 0, latestTs);
   const { lastT, agreedT, outcomeTs, lately } = time;
-  // What the cause took it took at `lastT` or before.
+  // Everything that the cause took, it took at `lastT` or before.
   if (lastT === null || lastT <= latestTs) {
     return run === time.run && silence === time.silence ? time : { ...time, run, silence };
   }
@@ -167,7 +167,7 @@ function runBack(run: Run, forMs: number, latestTs: number): Run {
   const [sinceT, newestT] = [Math.min(run.sinceT, latestTs), Math.min(run.newestT, latestTs)];
   const due = run.due && dueBack(run.due, sinceT + forMs, latestTs);
   if (newestT === run.newestT && due?.t === run.due?.t && due?.ts === run.due?.ts) return run;
-  // It arrived by the clock that was ahead: it is no older than it is now.
+  // The clock that was ahead also dated its arrival, so it is no older than it is now.
   const newestAgeMs = Math.min(run.newestAgeMs, Math.max(0, latestTs - newestT));
   return { ...run, sinceT, newestT, newestAgeMs, due };
 }
@@ -182,51 +182,51 @@ function silenceBack(silence: Silence, noneForMs: number, latestTs: number): Sil
   return isSame ? silence : { sinceTs, completeTs };
 }
 
-/** What an event has collected before its first measurement. */
+/** An event's evidence before its first measurement. */
 export function noEventEvidence({ causes, isTimed }: LiveEvent): EventEvidence {
   const none = causes.map(() => null);
   const time = isTimed ? { newestT: null, causes: none } : null;
   return { causes: none.slice(), holding: 0, isInEpisode: false, lately: null, time };
 }
 
-/** Whether the profile has such a state in such a purpose. */
+/** Whether the profile has that state in that purpose. */
 export function hasPlace(profile: Profile, { puId, stId }: Place): boolean {
   return profile.purposes.get(puId)?.states.has(stId) === true;
 }
 
-/** Agreeing outcomes one after the other, of a cause with `forMs`. Times in ms; `t`: when a measurement was taken. */
+/** Consecutive outcomes that agree, for a cause with `forMs`. Times in ms; `t`: a measurement's time. */
 export type Run = {
   sinceT: number;
   newestT: number;
-  /** How old its newest measurement was at its arrival. */
+  /** How old its newest measurement was when it arrived. */
   newestAgeMs: number;
-  /** When it is complete, and when its tick is due if nothing forces that before; null while outcomes are missing. */
+  /** When it is complete, and when its tick is due if nothing forces it before; null while outcomes are missing. */
   due: { t: number; ts: number } | null;
   isComplete: boolean;
 };
 
-/** Since when nothing was heard of the sense of a cause with `noneForMs`; when it was complete, once its tick has run. */
+/** Since when a sense with `noneForMs` has been silent, and when that was long enough, once its tick has run. */
 export type Silence = { sinceTs: number; completeTs: number | null };
 
-/** What members of time add to a cause's evidence. Never changed: another one takes its place. */
+/** What time members add to a cause's evidence. Immutable. */
 export type CauseTime = {
-  /** When the last measurement was taken that it evaluated: the next one is not taken before that. */
+  /** The time of the last measurement that it evaluated. The next one counts as no earlier. */
   lastT: number | null;
-  /** The newest one that agreed: when it was taken, and what was compared where that does not follow from it. */
+  /** The newest that agreed: its time, and what was compared if that does not follow from it. */
   agreedT: number | null;
   compared: number | undefined;
   run: Run | null;
   silence: Silence | null;
   bins: Bins | null;
-  /** With `maxAgeMs`: when each outcome of its window was taken, oldest first. */
+  /** With `maxAgeMs`: the time of each outcome in its window, oldest first. */
   outcomeTs: readonly number[] | null;
-  /** With that, in an episode: its last outcomes, if it is lenient (`window.ts`). */
+  /** With `maxAgeMs`, in an episode: the last outcomes of a lenient cause (`window.ts`). */
   lately: readonly TimedOutcome[] | null;
 };
 
 export type TimedOutcome = { t: number; agrees: boolean };
 
-/** `newestT`: the newest time that any of the causes evaluated, or of a tick; kept where a cause has `maxAgeMs`. */
+/** `newestT`: the newest time of a tick or of a measurement that a cause evaluated; kept if a cause has `maxAgeMs`. */
 export type EventTime = {
   newestT: number | null;
   causes: readonly (CauseTime | null)[];
@@ -243,18 +243,18 @@ export const noTime: CauseTime = {
   lately: null,
 };
 
-/** How long a tick waits for measurements that are under way; longer where the last one came late. Ms. */
+/** How long a tick waits for measurements that are still in transit; longer if the last one came late. Ms. */
 const marginMs = 2_000;
 const lateMarginMs = 60_000;
-/** Older than that at its arrival, a measurement came late. */
+/** A measurement that is older than this when it arrives came late. */
 const lateMs = 60_000;
 
 type Due = NonNullable<Run['due']>;
 type Asked = { forMs: number; needed: number };
 
 /**
- * A run with one agreeing outcome more, its `count`-th, which is taken at `t`. It is complete `forMs` after its first
- * measurement, or with the outcome that was still missing then.
+ * Extends a run by an outcome that agrees, its `count`-th, at time `t`. The run is complete `forMs` after its first
+ * measurement, or with the last outcome that was still missing then.
  */
 export function goOn(
   run: Run | null,
@@ -277,8 +277,8 @@ function dueOf(completeT: number, t: number, moment: Moment): Due {
 }
 
 /**
- * The same where no time may be later than `latestTs`: the clock was ahead and is right again. `leastT`: `forMs` after the
- * beginning of the run. A tick that waits for longer than any margin waits for an arrival that the clock dated ahead.
+ * Limits a due time to `latestTs`, after a clock that was ahead has been set right. `leastT`: `forMs` after the run's
+ * beginning. A tick that waits longer than any margin was computed from an arrival that the clock dated ahead.
  */
 function dueBack(due: Due, leastT: number, latestTs: number): Due {
   const t = Math.max(leastT, Math.min(due.t, latestTs));
@@ -286,7 +286,7 @@ function dueBack(due: Due, leastT: number, latestTs: number): Due {
   return { t, ts: due.ts > earliestTs + lateMarginMs ? earliestTs + marginMs : due.ts };
 }
 
-/** How old a measurement was at its arrival, ms; one that is ahead of it is not older than that. */
+/** How old a measurement was when it arrived, in ms; 0 if it is dated later than its arrival. */
 export function ageOf({ t, arrivedTs }: Moment): number {
   return Math.max(0, arrivedTs - t);
 }

@@ -4,8 +4,8 @@ import type { Measurement, Position } from '../contract/values.ts';
 import type { Thresholds } from '../contract/purpose.ts';
 
 /**
- * Whether a measured value agrees with a cause; null where the cause does not evaluate such a value.
- * `baseline` is what a `relative` cause measures from.
+ * Whether a measured value agrees with a cause; null if the cause does not evaluate such a value. `baseline`: what a
+ * `relative` cause measures from.
  */
 export function judge(
   cause: CompiledCause,
@@ -22,14 +22,14 @@ export function judge(
   return liesWithin(cause, val) !== cause.negate;
 }
 
-/** Whether a number agrees with the cause that stands at `at` in a reader's limits; `judge` says the same. */
+/** Whether a number agrees with the cause at index `at` of a reader's limits. Equivalent to `judge`. */
 export function agreesWithLimits(limits: Float64Array, at: number, val: number): boolean {
   const from = 3 * at;
   const meets = val > (limits[from] as number) && val < (limits[from + 1] as number);
   return meets !== (limits[from + 2] === 1);
 }
 
-/** The number that thresholds are compared with: after `relative`, then `decimalAcc`. */
+/** The number that thresholds are compared with: `relative` applies first, then `decimalAcc`. */
 export function comparedNumber(
   { relative, decimalAcc }: CompiledCause,
   val: number,
@@ -37,11 +37,11 @@ export function comparedNumber(
 ): number {
   const difference = relative ? finite(val - (baseline ?? val)) : val;
   const rounded = decimalAcc === null ? difference : roundDecimal(difference, decimalAcc);
-  // No negative zero: it would not survive JSON.
+  // No negative zero, which would not survive JSON.
   return rounded === 0 ? 0 : rounded;
 }
 
-/** Whether a position lies in the cause's polygon, if it has one. */
+/** Whether a position lies in the cause's polygon; true if it has none. */
 export function liesWithin({ polygon }: CompiledCause, position: Position): boolean {
   return polygon === null || isInside(polygon, position);
 }

@@ -27,7 +27,7 @@ import {
 } from './window.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Which cause takes it, and what it makes of it; `agrees` is null where nothing is compared yet. */
+/** A cause, and its verdict on a measurement. `agrees` is null while there is nothing to compare. */
 type Found = {
   event: LiveEvent;
   index: number;
@@ -37,7 +37,7 @@ type Found = {
   agrees: boolean | null;
 };
 
-/** A cause takes a measurement that it evaluates. Whether that ends the event's episode; `own` is changed. */
+/** Adds a measurement to a cause's evidence. Returns whether it ends the event's episode. Changes `own`. */
 function takeOutcome(found: Found, time: CauseTime, given: GivenValue): boolean {
   const { event, index, draft, own, agrees } = found;
   const cause = event.causes[index] as CompiledCause;
@@ -52,14 +52,14 @@ function takeOutcome(found: Found, time: CauseTime, given: GivenValue): boolean 
   return lately.filter((outcome) => !outcome.agrees).length > cause.slack;
 }
 
-/** Of causes with `maxAgeMs`. */
+/** For causes with `maxAgeMs`. */
 function forgetLately(own: EventEvidence): void {
   if (!own.time) return;
   const causes = own.time.causes.map((time) => (time?.lately ? { ...time, lately: null } : time));
   own.time = { ...own.time, causes };
 }
 
-/** Outcomes that are too old count for an episode neither. */
+/** For these, outcomes that are too old do not count for an episode either. */
 function isAgedLenient({ slack, time }: CompiledCause): boolean {
   return slack > 0 && (time?.maxAgeMs ?? null) !== null;
 }
@@ -89,7 +89,7 @@ function takeInto(
   return { ...time, agreedT, outcomeTs };
 }
 
-/** The outcomes of a run are counted only: all of them agreed. */
+/** A run only counts its outcomes, all of which agreed. */
 function countInRun(window: CauseEvidence, agreed: Agreed | undefined): void {
   const count = agreed ? window.of + 1 : 0;
   window.of = count;
@@ -103,8 +103,8 @@ function setTime(own: EventEvidence, index: number, time: CauseTime): void {
 }
 
 /**
- * One of the event's causes, or a tick of it, is at `t`: outcomes that are older than `maxAgeMs` by the newest such time
- * are dropped, and runs whose newest one is. `own`, the draft's, is changed.
+ * Drops outcomes that are older than `maxAgeMs`, and runs whose newest outcome is. Age counts back from the newest
+ * time of any of the event's causes or ticks, which includes `t`. Changes `own`, which is the draft's.
  */
 export function dropOld(
   event: LiveEvent,
@@ -133,23 +133,23 @@ export function dropOld(
   own.time = { newestT, causes };
 }
 
-/** A window of so many of its outcomes. */
+/** A window with the newest `count` of its outcomes. */
 function newestOf(window: CauseEvidence, cause: CompiledCause, count: number): CauseEvidence {
   moveUp(window, cause.windowLength);
   const given = window.words ?? [window.bits];
   const hasAgreed = (age: number) =>
     (((given[Math.floor(age / wordBits)] ?? 0) >> (age % wordBits)) & 1) === 1;
   const words = wordsOfWindow(cause.windowLength, (age) => age < count && hasAgreed(age));
-  // A copy: what it gives may be shared.
+  // Copied, because `windowOf` may return a shared object.
   return { ...windowOf(cause, count, words, window) };
 }
 
-/** Thresholds that name more numbers are not tried: that would take longer than a warning may. */
+/** Thresholds with more numbers are not checked, because that would take longer than a warning may. */
 export const maxTried = 200;
 
 /**
- * Whether any value in the range meets the cause. Between two numbers that its thresholds name the
- * outcome is the same everywhere, so one value of each stretch is tried.
+ * Whether any value in the range meets the cause. Between two numbers that its thresholds name, the outcome is the
+ * same everywhere, so it tries one value of each stretch.
  */
 export function canAgree(cause: CompiledCause, { min, max }: Pick<Sense, 'min' | 'max'>): boolean {
   if (cause.reads === 'positions') return true;
@@ -166,7 +166,7 @@ export function canAgree(cause: CompiledCause, { min, max }: Pick<Sense, 'min' |
   return [...sorted, ...between].some((value) => judge(cause, value, 0) === true);
 }
 
-/** Between which numbers lies what is compared, of values from `min` to `max`. */
+/** The range of what is compared, for values from `min` to `max`. */
 function comparedWithin(
   { relative, time }: CompiledCause,
   min: number,
@@ -178,15 +178,15 @@ function comparedWithin(
     Math.min(Number.MAX_VALUE, high),
   ];
   if (relative || stat === 'delta') return within(min - max, max - min);
-  // Of any number of values: only whether all of them have one sign is known.
+  // The number of values is unknown, so only the sum's sign is, if all values have the same sign.
   if (stat === 'sum') return within(min < 0 ? -Infinity : min, max > 0 ? Infinity : max);
   return within(min, max);
 }
 
-/** What a cause makes of it. `agrees` is null where nothing is compared yet. */
+/** A cause's verdict. `agrees` is null while there is nothing to compare. */
 type Verdict = { time: CauseTime; agrees: boolean | null };
 
-/** `collect` for an event with members of time. */
+/** Like `collect`, for an event with time members. */
 export function collectTimed(
   { event, causes: indexes }: CauseReader,
   draft: EvidenceDraft,
@@ -205,10 +205,10 @@ export function collectTimed(
     own ??= draft.open(event);
     dropOld(event, draft, own, t);
     const { agrees } = verdict;
-    // What is too old was dropped from what is known.
+    // `own` no longer has what is too old.
     const time = { ...(own.time?.causes[index] ?? noTime), ...pick(verdict.time), lastT: t };
     if (takeOutcome({ event, index, draft, own, t, agrees }, time, given)) ended = true;
-    // An outcome that came too late to count.
+    // Once more, because the new outcome itself may be too old to count.
     dropOld(event, draft, own, t);
   }
   if (!own) return null;
@@ -219,7 +219,7 @@ export function collectTimed(
   return own.time ? withTime(event, own, own.time) : own;
 }
 
-/** When an event took the measurement of that time: in one cause time never goes back. */
+/** The time that an event gave a measurement taken at `t`: within one cause, time never goes back. */
 export function timeOf(
   { causes: indexes }: CauseReader,
   { time }: EventEvidence,
@@ -231,7 +231,7 @@ export function timeOf(
 
 const pick = ({ bins, compared }: CauseTime) => ({ bins, compared });
 
-/** Null where the cause does not evaluate such a value. */
+/** Null if the cause does not evaluate such a value. */
 function judgeInTime(
   cause: CompiledCause,
   known: CauseTime,
@@ -245,7 +245,7 @@ function judgeInTime(
     const agrees = judge(cause, val, baseline);
     if (agrees === null) return null;
     if (!agrees || !cause.relative) return { time: known, agrees };
-    // Of a position nothing was compared.
+    // For a position nothing is compared.
     const compared = typeof val === 'number' ? comparedNumber(cause, val, baseline) : undefined;
     return { time: { ...known, compared }, agrees };
   }
@@ -259,7 +259,7 @@ function judgeInTime(
   return { time: { ...known, bins, compared }, agrees };
 }
 
-/** Whether a cause of an event with members of time holds. */
+/** Whether a cause of an event with time members holds. */
 export function holdsInTime(
   cause: CompiledCause,
   collected: CauseEvidence | null | undefined,
@@ -270,7 +270,7 @@ export function holdsInTime(
   return holds(cause, collected);
 }
 
-/** The evidence with what members of time keep, and the number of causes that hold then. It is changed. */
+/** Sets what time members keep, and the number of causes that then hold. Changes and returns `own`. */
 export function withTime(event: LiveEvent, own: EventEvidence, time: EventTime): EventEvidence {
   own.time = time;
   own.holding = event.causes.filter((cause, index) =>
@@ -279,7 +279,7 @@ export function withTime(event: LiveEvent, own: EventEvidence, time: EventTime):
   return own;
 }
 
-/** After a firing: runs end, silences and bins go on. */
+/** What remains after a firing: runs end, silences and bins continue. */
 export function usedUp({ newestT, causes }: EventTime): EventTime {
   return { newestT, causes: causes.map((time) => time && { ...withoutOutcomes(time), run: null }) };
 }
@@ -289,13 +289,13 @@ function withoutOutcomes(time: CauseTime): CauseTime {
 }
 
 /**
- * What is left where a firing enters the state anew, or names its purpose: windows, baselines and bins are empty,
- * episodes, runs and silences go on. Null where nothing is.
+ * What remains when a firing enters the state anew or names its purpose: windows, baselines and bins are emptied,
+ * while episodes, runs and silences continue. Null if nothing remains.
  */
 export function leftAtReentry(event: LiveEvent, evidence: EventEvidence): EventEvidence | null {
   const { isInEpisode, lately, time } = evidence;
   if (!isInEpisode && !time) return null;
-  // What the next draft begins with is whole.
+  // The next draft must begin with complete windows.
   if (lately) moveUpAll(lately, event.causes);
   const causes = evidence.causes.map((collected, index) =>
     collected && time?.causes[index]?.run ? withoutBaseline(collected) : null,
@@ -310,20 +310,20 @@ function anew(time: CauseTime): CauseTime {
   return { ...(time.run ? time : withoutOutcomes(time)), bins: null };
 }
 
-/** Of a run: its outcomes are counted, and kept in no window. */
+/** For a run, whose outcomes are only counted. */
 function withoutBaseline({ of, matched, agreed }: CauseEvidence): CauseEvidence {
   return { ...emptyWindow(undefined), of, matched, agreed };
 }
 
 /**
- * When the next tick of a device is due, ms; null: nothing waits. `earliestTs`: had its connector always listened, which
- * is never later. `cost`: what it took to find out, in causes that judge a measurement.
+ * When a device's next tick is due, in ms; null if nothing waits. `earliestTs`: the same if its connector had always
+ * listened, which is never later. `cost`: what the search took, in causes that judge a measurement.
  */
 type NextDue = { ts: number | null; earliestTs: number | null; cost: number };
 
 const alwaysListening: Listening = { gaps: [] };
 
-/** Looks at what waits as it is kept: `Evaluator` says the same of what it works on. */
+/** Finds the next tick in a stored runtime. During evaluation, `Evaluator.nextDueTs` does the same. */
 export function findNextDue(
   profile: Profile,
   runtime: Runtime,
@@ -355,12 +355,12 @@ function waitingAt(profile: Profile, { puId, stId }: Runtime): LiveEvent[] {
 }
 
 /**
- * What a cause waits for: that its evidence is complete at `t`. It is due at `ts`, or just before the first measurement
- * of its sense that is later than `t`; a silence is due at `ts` only. Ms.
+ * A cause whose evidence will be complete at `t`. Its tick runs at `ts`, or just before the first measurement of its
+ * sense that is later than `t`; for a silence only at `ts`. Ms.
  */
 export type Tick = { event: LiveEvent; index: number; t: number; ts: number };
 
-/** What the service knows of listening. A gap that lasts goes on until `nowTs` at least. */
+/** What is known of listening. A gap that lasts counts until `nowTs` at least. */
 export type KnownListening = { listening: Listening; nowTs: WallMs };
 
 /** The ticks that an event waits for, in the order of its causes. */
@@ -392,12 +392,12 @@ function dueOf(
   return { t, ts: afterPauses(t, Math.min(pauseMs, noneForMs), listening, nowTs) };
 }
 
-/** By when they are due, then by when their evidence is complete. Those alike stay as they are. */
+/** By due time, then by when the evidence is complete. Stable. */
 export function inOrder(ticks: Tick[]): Tick[] {
   return ticks.toSorted((one, other) => one.ts - other.ts || one.t - other.t);
 }
 
-/** Whether the event waits for that tick still. */
+/** Whether the event still waits for that tick. */
 export function isWaiting({ index, t }: Tick, evidence: EventEvidence | null): boolean {
   const { run, silence } = evidence?.time?.causes[index] ?? {};
   if (run) return !run.isComplete && run.due?.t === t;

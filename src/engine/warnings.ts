@@ -18,13 +18,13 @@ import { describeDuration } from './explain.ts';
 import { unnoticedGapMs } from './last-seen.ts';
 import { canAgree, maxTried } from './timed.ts';
 
-/** What there is to say of a part of a profile. `size`: what it took to find out, in microseconds or so. */
+/** Warnings of a part of a profile. `size`: what finding them took, in microseconds or so. */
 type WarnedPart = { size: number; warnings: Warning[] };
 
 /**
- * What is allowed but hardly meant: what nothing leads to, events that can never fire, two states
- * that send a device back and forth by themselves, members without effect. For one purpose on its own pass it alone with
- * `() => ''` as `pathOf`. `devices`: the senses of each chosen device, where they are known.
+ * Lists what is valid but probably not meant: unreachable purposes and states, events that can never fire, two states
+ * that move a device back and forth by themselves, members without effect. To check a single purpose, pass it alone,
+ * with `() => ''` as `pathOf`. `devices`: the senses of each chosen device, if known.
  */
 export function listWarnings(
   purposes: Purpose[],
@@ -34,7 +34,7 @@ export function listWarnings(
   return [...warnInParts(purposes, devices, pathOf)].flatMap(({ warnings }) => warnings);
 }
 
-/** The same part by part, so that whoever calls may stop at enough, or do something else in between. */
+/** The same part by part, so that the caller can stop early or do other work in between. */
 function* warnInParts(
   purposes: Purpose[],
   devices?: DeviceSenses,
@@ -81,7 +81,7 @@ function eventsAt(profile: Profile, { puId, stId }: { puId: number; stId: number
   return profile.purposes.get(puId)?.states.get(stId)?.events ?? [];
 }
 
-/** Said once a pair: at the event of the state that comes first. */
+/** Reported once per pair, at the event of the state that comes first. */
 function swings(
   profile: Profile,
   from: { puId: number; stId: number },
@@ -90,13 +90,13 @@ function swings(
   const move = selfMoveOf(event);
   if (!move || placeKey(move.to) <= placeKey(from)) return [];
   const back = eventsAt(profile, move.to).map(selfMoveOf);
-  // One on silence and one on any measurement is how a silent sense is watched.
+  // One on silence and one on any measurement is the usual way to watch for a silent sense.
   if (!back.some((it) => it?.on === move.on && placeKey(it.to) === placeKey(from))) return [];
   const when = move.on === 'any' ? 'on any measurement' : 'while nothing is measured';
   return [`this state and state ${move.to.stId} move a device back and forth ${when}`];
 }
 
-/** Which purposes and states some chain of moves leads to, as far as the profile's own events move. */
+/** The purposes and states that the profile's own moves can reach. */
 type Reachable = { purposes: ReadonlySet<number>; states: ReadonlySet<string> };
 
 function placeKey({ puId, stId }: Place): string {
@@ -104,8 +104,8 @@ function placeKey({ puId, stId }: Place): string {
 }
 
 /**
- * Follows every move from the profile's first state. A purpose that nothing leads to is followed from
- * its initial state too, so that its own states are not all said to be lost with it.
+ * Follows every move from the profile's first state. It also follows unreachable purposes from their initial states,
+ * so that not all of their states are reported too.
  */
 function reach(profile: Profile): Reachable {
   const purposes = new Set<number>();
@@ -141,10 +141,10 @@ function targetsOf(events: LiveEvent[]): Place[] {
 /** Why an event never fires. */
 type Never = { code: WarningCode; what: string };
 
-/** Why a cause is never met, or null where it can be. `size`: what it took to find out, in microseconds or so. */
+/** Why a cause is never met; null if it can be. `size`: what finding out took, in microseconds or so. */
 type JudgedCause = { size: number; reason: Never | null };
 
-/** What is to be said of each cause of an event, one after the other. `senses` where they are known. */
+/** Judges each cause of an event. `senses`: if known. */
 function* whyUnfireable(event: LiveEvent, senses?: KnownSenses): Generator<JudgedCause> {
   if (event.causes.length === 0)
     yield { size: 1, reason: { code: 'event-without-causes', what: 'it has no causes' } };
@@ -156,7 +156,7 @@ function* whyUnfireable(event: LiveEvent, senses?: KnownSenses): Generator<Judge
   }
 }
 
-/** Of one range: as many values are tried as thresholds name, and each is looked for among these. */
+/** For one range: it tries as many values as the thresholds name, and looks each up among them. */
 function sizeOf({ thresholds: { isOneOf = [], isNotIn = [] } }: CompiledCause): number {
   const named = isOneOf.length + isNotIn.length;
   return named > maxTried ? 1 : 1 + named ** 2 / 100;
@@ -164,7 +164,7 @@ function sizeOf({ thresholds: { isOneOf = [], isNotIn = [] } }: CompiledCause): 
 
 function whyCauseNever(cause: CompiledCause, known?: KnownSenses): Never | null {
   const { sId, reads, thresholds } = cause;
-  // A sense that no device has is silent: such an event fires (`warnOfTime`).
+  // A sense that no device has is silent, so such an event fires (`warnOfTime`).
   if (typeof cause.time?.noneForMs === 'number') return null;
   if (reads === 'nothing') {
     return thresholds.isInsideGeo
@@ -195,8 +195,8 @@ function canAgreeWithin(cause: CompiledCause, senses: Sense[], known: KnownSense
 }
 
 /**
- * Members of time and of alarms that have no effect, or hardly the one that was meant. `at`: the event's
- * JSON Pointer; `compiled`: the same event; `senses` where they are known.
+ * Warns of time and alarm members that have no effect, or probably not the intended one. `at`: the event's JSON
+ * Pointer. `compiled`: the same event. `senses`: if known.
  */
 function warnOfTime(
   event: PurposeEvent,
@@ -215,7 +215,7 @@ function warnOfTime(
   ];
 }
 
-/** Measurements are dropped beside newer ones: of this cause, or of another one. */
+/** Outcomes expire only beside newer ones, of the same cause or of another. */
 function warnOfAge({ causes }: PurposeEvent, at: string): Warning[] {
   const [only, ...others] = causes;
   const { maxAgeMs, count = 1, forMs } = only?.threshold ?? {};
@@ -227,7 +227,7 @@ function warnOfAge({ causes }: PurposeEvent, at: string): Warning[] {
   return [warning('no-effect', `${at}/causes/0/threshold/maxAgeMs`, what)];
 }
 
-/** What waits for silence fires where nothing could be measured, and where nobody listened for a short time. */
+/** An event that waits for silence fires if nothing could be measured, and if the service was away for a short time. */
 function warnOfSilence(
   { sId, threshold }: Cause,
   at: string,
@@ -248,7 +248,7 @@ function warnOfSilence(
   return warnings;
 }
 
-/** A notice at each firing may be meant (a button), or not (a forgotten threshold). One that moves is told once. */
+/** A notice at each firing may be intended (a button) or not (a forgotten threshold). One that moves notifies once. */
 function warnOfNotice({ actions }: PurposeEvent, event: LiveEvent, path: string): Warning[] {
   if (event.tells !== 'notice' || actions.alarm === false) return [];
   if (!isMetByAny(event) || !staysHere(event)) return [];
@@ -284,7 +284,7 @@ function warnOfAlarm({ actions }: PurposeEvent, event: LiveEvent, at: string): W
   return warnings;
 }
 
-/** A time that is shorter than the pause between two measurements says something else than it seems to. */
+/** A time shorter than the interval between two measurements means something else than it seems to. */
 function warnOfInterval(
   { sId, threshold, measurement }: Cause,
   at: string,
@@ -304,22 +304,22 @@ function warnOfInterval(
   return [];
 }
 
-/** Whether any measurement meets each of its causes, at once. */
+/** Whether any measurement meets all of its causes at once. */
 function isMetByAny({ causes }: LiveEvent): boolean {
   const isMet = ({ reads, negate, time }: CompiledCause) =>
     reads === 'anything' && !negate && time === null;
   return causes.length > 0 && causes.every(isMet);
 }
 
-/** Whether it waits until nothing is measured, and for nothing else. */
+/** Whether it only waits until nothing is measured. */
 function isMetBySilence({ causes }: LiveEvent): boolean {
   return causes.length > 0 && causes.every(({ time }) => typeof time?.noneForMs === 'number');
 }
 
-/** What moves the device on without a value that is compared. */
+/** A move that needs no value to compare. */
 type SelfMove = { on: 'any' | 'silence'; to: Place };
 
-/** Where an event moves the device to by any measurement, or by silence; null for all others. */
+/** Where an event moves the device on any measurement, or on silence; null for all other events. */
 function selfMoveOf(event: LiveEvent): SelfMove | null {
   if (!event.target) return null;
   const to = event.target.place;
@@ -327,7 +327,7 @@ function selfMoveOf(event: LiveEvent): SelfMove | null {
   return isMetBySilence(event) ? { on: 'silence', to } : null;
 }
 
-/** Polygons that go round a pole: latitude and longitude are a plane here, which has no poles. */
+/** Warns of polygons round a pole: latitude and longitude are treated as a plane, which has no poles. */
 export function warnOfPolygons(purposes: readonly Purpose[], pathOf: PurposePath): Warning[] {
   return [...listPolygons(purposes, pathOf)]
     .filter(({ polygon }) => isRoundPole(polygon))
@@ -341,7 +341,7 @@ export function warnOfPolygons(purposes: readonly Purpose[], pathOf: PurposePath
     );
 }
 
-/** Whether its longitudes, each by the shorter way from the one before, add up to a whole turn. */
+/** Whether its longitudes, each by the shorter way from the one before, add up to a full circle. */
 function isRoundPole(polygon: readonly Position[]): boolean {
   let turned = 0;
   let from = polygon.at(-1);
@@ -349,7 +349,7 @@ function isRoundPole(polygon: readonly Position[]): boolean {
     turned += shorterWay(to.long - (from?.long ?? to.long));
     from = to;
   }
-  // A whole turn or none, but for rounding.
+  // It is a full circle or nothing, apart from rounding.
   return Math.abs(turned) > 180;
 }
 
@@ -364,10 +364,10 @@ function* listPolygons(purposes: readonly Purpose[], pathOf: PurposePath) {
         }
 }
 
-/** What is looked through before others have their turn: some milliseconds. */
+/** How much is checked before the event loop does other work: some milliseconds. */
 const sizeOfTurn = 2_000;
 
-/** The first hundred warnings of a profile (`listWarnings`); others have their turn in each `pause`. */
+/** The first hundred warnings of a profile (`listWarnings`). Other work runs in each `pause`. */
 export async function listWarningsYielding(
   purposes: Purpose[],
   devices: DeviceSenses | undefined,

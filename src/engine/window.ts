@@ -16,8 +16,8 @@ export function emptyWindow(baseline: number | undefined): CauseEvidence {
 }
 
 /**
- * What a window of one outcome has, without a baseline, when it disagreed; and when it agreed. These are shared
- * by all causes that a measurement met, and never changed: such a window gets another one instead.
+ * A window of one outcome without a baseline, if it disagreed or agreed. All causes that a measurement met share
+ * these objects, so they are never changed, only replaced.
  */
 export const disagreedOnce: CauseEvidence = { ...emptyWindow(undefined), of: 1 };
 
@@ -32,14 +32,14 @@ function copyOf(evidence: CauseEvidence): CauseEvidence {
   return { of, matched, bits, words: words && words.slice(), ahead, leaving, baseline, agreed };
 }
 
-/** Whether an outcome that disagrees leaves the window as it is: it is full of such. */
+/** Whether the window is full of outcomes that disagreed, so that one more changes nothing. */
 export function isAllDisagreed(evidence: CauseEvidence, { windowLength }: CompiledCause): boolean {
   return evidence.matched === 0 && evidence.of === windowLength;
 }
 
 /**
- * Adds an outcome to a window, in place: a measurement that `agreed`, or undefined for one that did not.
- * A long window is whole again after `moveUp`.
+ * Adds an outcome to a window, in place: the measurement that `agreed`, or undefined for one that did not. A long
+ * window is complete again after `moveUp`.
  */
 export function addOutcome(
   evidence: CauseEvidence,
@@ -63,7 +63,7 @@ export function addOutcome(
   if (evidence.matched === 0) empty(evidence);
 }
 
-/** Gives the outcome that leaves the window: 0 while it is not full. */
+/** Returns the outcome that leaves the window; 0 while it is not full. */
 function shift(evidence: CauseEvidence, windowLength: number, outcome: number): number {
   const { bits } = evidence;
   const oldest = windowLength - 1;
@@ -71,7 +71,7 @@ function shift(evidence: CauseEvidence, windowLength: number, outcome: number): 
   return (bits >> oldest) & 1;
 }
 
-/** A window of `of` outcomes, given in words, the newest lowest in the first. */
+/** A window of `of` outcomes, given as words, the newest lowest in the first. */
 export function windowOf(
   cause: CompiledCause,
   of: number,
@@ -86,7 +86,7 @@ export function windowOf(
   return { of, matched, bits, words: long, ahead: 0, leaving: 0, baseline, agreed };
 }
 
-/** A window of so many outcomes that disagreed. */
+/** A window of `of` outcomes that disagreed. */
 export function disagreed(
   { isSingle }: CompiledCause,
   of: number,
@@ -97,13 +97,14 @@ export function disagreed(
     : { ...emptyWindow(baseline), of };
 }
 
-/** Whether so much evidence makes a cause hold. */
+/** Whether this evidence makes a cause hold. */
 export function holds(cause: CompiledCause, collected: CauseEvidence | null | undefined): boolean {
   return (collected?.matched ?? 0) >= cause.needed;
 }
 
 /**
- * Adds some outcomes to a long window at once, as many as are missing to a whole word ahead at most, the newest lowest in `outcomes`; `agreed`: the newest measurement that did.
+ * Adds several outcomes to a long window at once: at most as many as still fit into the word ahead. The newest is the
+ * lowest bit of `outcomes`. `agreed`: the newest measurement that did.
  */
 export function addOutcomes(
   evidence: CauseEvidence,
@@ -127,7 +128,7 @@ export function addOutcomes(
   if (evidence.matched === 0) empty(evidence);
 }
 
-/** Of a window in which nothing agrees any more. */
+/** Resets a window in which nothing agrees any more. */
 function empty(evidence: CauseEvidence): void {
   evidence.agreed = undefined;
   evidence.bits = 0;
@@ -136,8 +137,10 @@ function empty(evidence: CauseEvidence): void {
   evidence.leaving = 0;
 }
 
-/** Adds an outcome to a long window, and gives the one that leaves it: 0 while it is not full. The window is moved up only where a
- * word of outcomes is full: a step costs no more. */
+/**
+ * Adds an outcome to a long window and returns the one that leaves it; 0 while it is not full. The words move up only
+ * when the word ahead is full, so most steps cost no more than in a short window.
+ */
 function appendOutcome(evidence: CauseEvidence, windowLength: number, outcome: number): number {
   if (evidence.ahead === wordBits) moveUp(evidence, windowLength);
   if (evidence.ahead === 0) {
@@ -149,7 +152,7 @@ function appendOutcome(evidence: CauseEvidence, windowLength: number, outcome: n
   return (evidence.leaving >> (wordBits - evidence.ahead)) & 1;
 }
 
-/** Moves the words of a long window up by what is ahead of them, which becomes a part of the first. */
+/** Moves the words of a long window up by the outcomes ahead of them, which become part of the first word. */
 export function moveUp(evidence: CauseEvidence, windowLength: number): void {
   const { words, ahead } = evidence;
   if (!words || ahead === 0) return;
@@ -168,16 +171,16 @@ export function moveUp(evidence: CauseEvidence, windowLength: number): void {
 }
 
 /**
- * Evidence while it is worked on. What it began with is never changed: an event, and a cause of it, is
- * copied when it changes for the first time, and is the draft's own from then on.
+ * Evidence during evaluation. The evidence it began with never changes: an event or a cause is copied when it first
+ * changes, and the copy belongs to the draft.
  */
 export class EvidenceDraft {
   readonly #base: Evidence;
   #now: (EventEvidence | null)[] | null = null;
-  /** Whose evidence is the draft's own; an event can be there twice. */
+  /** Events whose evidence belongs to the draft. May contain an event twice. */
   readonly #opened: LiveEvent[] = [];
 
-  /** Gets the events whose episodes end. */
+  /** Receives the events whose episodes end. */
   readonly #ended: LiveEvent[];
 
   constructor(base: Evidence, ended: LiveEvent[]) {
@@ -189,12 +192,12 @@ export class EvidenceDraft {
     return (this.#now ?? this.#base)[index] ?? null;
   }
 
-  /** What it began with, which is not to be changed. */
+  /** The evidence it began with, which must not be changed. */
   baseOf(index: number): EventEvidence | null {
     return this.#base[index] ?? null;
   }
 
-  /** The event's evidence, to be changed. */
+  /** The event's evidence, for changing. */
   open(event: LiveEvent): EventEvidence {
     const { index } = event;
     const before = this.get(index);
@@ -205,7 +208,7 @@ export class EvidenceDraft {
     return own;
   }
 
-  /** The evidence of one of its causes, to be changed. */
+  /** The evidence of one of its causes, for changing. */
   openCause(event: LiveEvent, own: EventEvidence, index: number): CauseEvidence {
     const before = own.causes[index] ?? null;
     if (before && before !== this.#base[event.index]?.causes[index]) return before;
@@ -218,7 +221,7 @@ export class EvidenceDraft {
     this.#ended.push(event);
   }
 
-  /** The last outcomes of one of its causes in an episode, to be changed. */
+  /** The last outcomes of one of its causes in an episode, for changing. */
   openLately(event: LiveEvent, own: EventEvidence, index: number): CauseEvidence {
     const lately = (own.lately ??= event.causes.map(() => null));
     const before = lately[index] ?? null;
@@ -232,12 +235,12 @@ export class EvidenceDraft {
     now[index] = evidence;
   }
 
-  /** What it is now, but for what is still ahead of long windows. */
+  /** The evidence so far, except that outcomes may still be ahead of long windows. */
   get current(): Evidence {
     return this.#now ?? this.#base;
   }
 
-  /** What it has become; the very object it began with if that is as it was. The draft is over then. */
+  /** Returns the evidence; the very object it began with if nothing changed. Ends the draft. */
   end(): Evidence {
     const [base, now] = [this.#base, this.#now];
     if (!now) return base;
@@ -275,9 +278,9 @@ export function moveUpAll(
 const anyAgreed = { val: 1, ts: 0 };
 
 /**
- * Whether an outcome of one of its causes ends the event's episode: one that disagrees does. A lenient cause, which
- * holds with n of m outcomes, disagrees when more than m - n of its last m since the episode began did: these are
- * kept in `own.lately`. `own` is the draft's.
+ * Whether an outcome of one of its causes ends the event's episode. One that disagrees does. A lenient cause, which
+ * holds with n of m outcomes, ends it once more than m - n of its last m outcomes since the episode began disagree;
+ * `own.lately` keeps these. `own` is the draft's.
  */
 export function endsEpisode(
   draft: EvidenceDraft,
@@ -294,5 +297,5 @@ export function endsEpisode(
   return window.of - window.matched > cause.slack;
 }
 
-/** A measurement, and what it makes of a window of one where it agrees: all causes that it meets have this object. */
+/** A measurement, and the one-outcome window it makes if it agrees. All causes that it meets share this object. */
 export type GivenValue = Pick<Measurement, 'val'> & { moment: Moment; once: CauseEvidence };

@@ -32,7 +32,7 @@ type EventExportDeps = { db: Database; exports: Pick<Exports, 'run'> };
 const formats = { 'application/json': 'json', [csvType]: 'csv', [ndjsonType]: 'ndjson' } as const;
 const same = (text: string) => text;
 
-/** What happened to many devices, in one answer that is sent as it is read. */
+/** The events of many devices in one answer, which is sent while it is read. */
 export function eventExportRoute({ db, exports }: EventExportDeps): Route {
   return defineRoute({
     name: 'queryEvents',
@@ -72,7 +72,7 @@ export function eventExportRoute({ db, exports }: EventExportDeps): Route {
   });
 }
 
-/** Throws `invalid-input` where there is more in the range than one answer has. */
+/** Throws `invalid-input` if the range holds more events than one answer may. */
 async function refuseTooManyEvents(
   db: Database,
   devices: ExportedDevice[],
@@ -102,11 +102,11 @@ export type EventExportQuery = z.output<typeof EventExportQuery>;
 
 const EventExport = z.object({ events: z.array(EventView), timestamp });
 
-/** RFC 4180: in quotes where it holds one, a comma or the end of a line. */
+/** RFC 4180: text that contains a quote, a comma or a line break is quoted. */
 const quoted = (text: string) => `
   case when ${text} ~ '[",\r\n]' then concat('"', replace(${text}, '"', '""'), '"') else ${text} end`;
 
-/** The console's downloads do the same with names: a spreadsheet takes it for text, and not for a formula. */
+/** Marks text that a spreadsheet would take for a formula. The console's downloads do the same with names. */
 const harmless = (text: string) =>
   `concat(case when ${text} ~ '^[-=+@\t\r]' then '''' end, ${text})`;
 
@@ -118,12 +118,12 @@ const columns: [name: string, sql: string][] = [
   ['event', 'event.event'],
   ['newValue', 'event."newValue"'],
   ['oldValue', 'event."oldValue"'],
-  // Devices that evaluate for themselves report it: it may be any text.
+  // Devices that evaluate for themselves report it, so it may be any text.
   ['pId', quoted(harmless('engine."pId"'))],
   ['puId', 'engine."puId"'],
   ['stId', 'engine."stId"'],
   ['evId', 'engine."evId"'],
-  // `0x10=9.7 0x11=1`: what fired it; a position is 1 (inside) or 0.
+  // What fired it, as `0x10=9.7 0x11=1`. A position is 1 (inside) or 0.
   ['senses', quoted('fired.senses')],
   ['notified', 'event.notified'],
   ['notNotified', 'event."notNotified"'],
@@ -131,7 +131,10 @@ const columns: [name: string, sql: string][] = [
 
 const csvHeader = `${columns.map(([name]) => name).join(',')}\r\n`;
 
-/** A line, as SQL; what an event has not is empty. An accessor for each column would parse the body as often. */
+/**
+ * One line, as SQL. Members that an event lacks are empty. One record instead of an accessor for each column:
+ * every accessor would parse the body again.
+ */
 const csvRow = `(
   select concat(${columns.map(([, sql]) => sql).join(", ',', ")}, chr(13), chr(10))
     from json_to_record(body::json) as event
@@ -141,7 +144,7 @@ const csvRow = `(
          lateral (select string_agg(concat(s->>'sId', '=', s->>'val'), ' ') as senses
                     from json_array_elements(cause.senses) as s) as fired)`;
 
-/** Which events of each device; times in ms, inclusive. */
+/** Selects events of each device. Times in ms, inclusive. */
 type EventExportFilter = EventFilters & {
   start: number;
   end: number;
@@ -150,30 +153,30 @@ type EventExportFilter = EventFilters & {
 
 type EventFormat = 'json' | 'ndjson' | 'csv';
 
-/** An event of a device, by its key: where the next block begins. */
+/** An event of a device, by its key: the next block begins after it. */
 type Place = { ts: number; key: string; type: string };
 
 type BlockRow = Place & { place: number; count: number; isFull: boolean; text: string | null };
 
-/** What a statement looks at: events, characters of them (at least one event), and devices. */
+/** Bounds of one statement: events, their characters (it reads at least one event), and devices. */
 const blockEvents = 2_000;
 const blockCharacters = 4_194_304;
 const blockDevices = 500;
-/** Of the first statement: an answer begins with it. */
+/** Events of the first statement, so that the answer begins soon. */
 const firstEvents = 100;
 
 /**
- * From `first_ms` to `last_ms`, inclusive. Given two bounds on one column, PostgreSQL expects them to leave a 200th of the
- * rows. Where a device's events lie in several chunks of TimescaleDB it then reads and sorts all of them. A bound on the
- * whole key is estimated by itself, so that the rows are read in the order of the index, and no further than needed. The
- * other bound stays plain: it lets TimescaleDB skip the chunks in front.
+ * From `first_ms` to `last_ms`, inclusive. For two bounds on one column PostgreSQL estimates that a 200th of the
+ * rows match; if a device's events lie in several chunks of TimescaleDB, it then reads and sorts all of them. It
+ * estimates a bound on the whole key separately, and reads the rows in index order, no further than needed. The
+ * other bound stays plain so that TimescaleDB can skip earlier chunks.
  */
 const within = {
   asc: `e.ts >= ms_to_timestamp(w.first_ms) and (e.ts, e.key) < (ms_to_timestamp(w.last_ms + 1), '')`,
   desc: `e.ts < ms_to_timestamp(w.last_ms + 1) and (e.ts, e.key) >= (ms_to_timestamp(w.first_ms), '')`,
 };
 
-/** As the view has it: `body` is an object, and never empty. */
+/** As `EventView` has it. `body` is an object and never empty. */
 const json = `concat(
   '{"timestamp":', ms, ',"type":"', type, '","deviceAuthUuid":"', uuid, '",',
   substr(body, 2, length(body) - 2), ',"eventId":"', seq, '"}')`;
@@ -185,8 +188,8 @@ const texts: Record<EventFormat, { text: string; separator: string }> = {
 };
 
 /**
- * All events of some devices, one device behind the other, as text that the database writes. The first blocks are
- * small, and one may be empty: the answer begins at once, however much is there and however little of it is wanted.
+ * All events of some devices, device by device, as text that the database writes. The first blocks are small, and
+ * a block may be empty, so the answer begins at once however many events there are and however few match.
  */
 export function walkEvents(
   sql: Sql,
@@ -194,7 +197,7 @@ export function walkEvents(
   filter: EventExportFilter,
   format: EventFormat,
 ): AsyncGenerator<string> {
-  // A sense event stands in an index for each of its senses, and they are put in one order here.
+  // A sense event has an index entry for each of its senses, and this statement sorts them.
   const most = Math.max(100, Math.floor((2 * blockEvents) / indexFor(filter).tags.length));
   let next = Math.min(firstEvents, most);
   return walkSlices(devices, blockDevices, async (slice, after: Place | null) => {
@@ -207,8 +210,8 @@ export function walkEvents(
 }
 
 /**
- * The events behind `after` of the slice's first device, then those of the others, until there are enough. What
- * a filter without an index keeps out counts too: a statement has a bound, however few are wanted.
+ * Reads events after `after` of the slice's first device, then of the others, until there are enough. Events that a
+ * filter without an index leaves out count too, so that a statement is bounded however few match.
  */
 async function readBlock(
   sql: Sql,
@@ -224,7 +227,7 @@ async function readBlock(
   const inOrder = `place, ts ${order}, key ${order}, type ${order}`;
   const { rows } = await sql.query<BlockRow>({
     name: `export-${table}-${format}-${order}`,
-    // The devices are looked at in their order, and no further than needed.
+    // Looks at the devices in their order, and no further than needed.
     text: `
       with found as (
         select w.place, w.uuid, e.*

@@ -4,7 +4,7 @@ import { feedMs } from '../history/retention.ts';
 import { advance, resumeAt, type StreamPosition } from '../streams/position.ts';
 import type { EventRow } from './schema.ts';
 
-/** A page of events, each with the position of a reader that has seen it, and that after the page. */
+/** A page of events. Each `position` is where a reader resumes: after that event, or after the whole page. */
 export type Page = {
   events: { row: StreamedRow; position: StreamPosition }[];
   position: StreamPosition;
@@ -12,14 +12,14 @@ export type Page = {
 
 const pageRows = 200;
 
-/** A transaction may commit long after the time that its snapshot names. */
+/** A transaction may commit long after its snapshot's time, so the archive takes over this much early. */
 const slackMs = 3_600_000;
 
-/** What a reader is sent that was away longer than the feed is kept. */
+/** What replaces the feed for a reader that was away for longer than the feed is kept. */
 type Archive = {
-  /** Reads its pages, in turn. */
+  /** Its queries wait for the account's place among other large reads. */
   sql: Sql;
-  /** Alarms that changed between two positions, each as it is now; pages of `limit` rows at most. */
+  /** Lists alarms that changed between two positions, each as it is now, in pages of at most `limit` rows. */
   walkAlarms?: WalkAlarms;
 };
 
@@ -30,7 +30,7 @@ export type WalkAlarms = (
   limit: number,
 ) => AsyncGenerator<AlarmChangeRow[]>;
 
-/** All that was committed between two positions; the last page, which may be empty, reaches `to`. */
+/** Yields what was committed between two positions. The last page may be empty; its position is `to`. */
 export async function* replayEvents(
   sql: Sql,
   scope: StreamScope,
@@ -44,7 +44,7 @@ export async function* replayEvents(
   yield { events: [], position: to };
 }
 
-/** The archive is not in the order of transactions: a reader that disconnects starts over. */
+/** The archive is not ordered by transaction, so a reader that disconnects midway starts over. */
 async function* fromArchive(
   { sql, walkAlarms }: Archive,
   scope: StreamScope,
@@ -75,7 +75,8 @@ async function* fromFeed(
     const isEnd = rows.length < pageRows;
     const events = rows.map((row, i) => {
       const next = rows[i + 1];
-      // Within a transaction, and where its end is not known, a reader is where it was before it.
+      // Only a transaction's last row moves the position past it: a reader that disconnects within one is sent
+      // all of it again. The last row of a full page may not be the last of its transaction.
       if (next && next.xact !== row.xact) position = advance(from, to, row.xact);
       if (!next && isEnd) position = to;
       return { row, position };
@@ -86,14 +87,14 @@ async function* fromFeed(
   }
 }
 
-/** How far the scan has come: the table's own key. */
+/** How far the scan has come, by the table's key. */
 type Place = { deviceId: number; type: string; ts: number; key: string };
 
 type ArchivedRow = EventRow & { key: string };
 
 /**
- * Replaces the feed for a reader that was away longer than the feed is kept: all events of the scope
- * are scanned, device by device.
+ * Replaces the feed for a reader that was away for longer than the feed is kept: scans all events of the scope,
+ * device by device.
  */
 async function* walkArchive(
   sql: Sql,
@@ -154,16 +155,16 @@ async function readArchive(
   return rows;
 }
 
-/** What a stream is about: an account's devices, or one of them. */
+/** What a stream covers: all devices of an account, or one of them. */
 export type StreamScope = { accountId: number; deviceId: number | null };
 
 /** An event, or a change of an alarm. */
 export type StreamedRow = AlarmChangeRow | (EventRow & { deviceId: number; uuid: string });
 
-/** The feed's own order; a number's order by transaction, so a text: it exceeds what a double holds. */
+/** `xact` orders the feed. It is text because a double cannot hold every transaction id. */
 type FeedRow = StreamedRow & { xact: string };
 
-/** Of a feed called `f`, each read as far as one page goes. */
+/** Condition, order and limit of a page, for a feed with the alias `f`. */
 const isBetween = `f.account_id = $1
             and ($2::bigint is null or f.device_id = $2)
             and f.xact >= pg_snapshot_xmin($3::pg_snapshot)
@@ -175,8 +176,8 @@ const isBetween = `f.account_id = $1
           limit $7`;
 
 /**
- * What was committed between two positions, in the order of its transactions, `limit` rows at most
- * behind `after`. A row is in between when the later snapshot sees it and the earlier one did not.
+ * Reads what was committed between two positions, in the order of transactions: at most `limit` rows after
+ * `after`. A row lies between them if the later snapshot sees it and the earlier one does not.
  */
 async function readFeed(
   sql: Sql,

@@ -98,7 +98,7 @@ function membersOf<Named extends Record<string, Filter>>(
   return Object.fromEntries(members) as { [Name in keyof Named]: Named[Name]['query'] };
 }
 
-/** Filters that no event can match together: an empty answer would look as if nothing had happened. */
+/** Filters that exclude each other, by name. */
 export function findContradictions(asked: EventFilters): Problem[] {
   const problems: Problem[] = [];
   const [type, puId] = [asked.type?.[0], asked.purpose?.[0]];

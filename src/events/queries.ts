@@ -6,27 +6,27 @@ import { type EventFilters, findContradictions, indexFor } from './filter.ts';
 import type { EventCursor, EventRow } from './schema.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** Events of one device that match the filters; times in ms, inclusive. */
+/** Events of one device that match the filters. Times in ms, inclusive. */
 export type ListedRange = Pick<EventFilters, 'type' | 'senses'> & {
   deviceId: number;
   start: number;
   end?: number | undefined;
-  /** Only what lies behind this event. */
+  /** Only events that come after this one in the list. */
   after?: EventCursor | undefined;
 };
 
 type ListedEvent = EventRow & { key: string };
 
-/** A page of a list is 10 at most, and one more tells whether there is another page. */
+/** A page lists at most 10 events; one more shows whether another page follows. */
 const pageRows = 11;
 
-/** What is newer is not in the columnstore yet, and lies in three chunks at most. */
+/** Newer events are not in the columnstore yet, and lie in at most three chunks. */
 const recentMs = 14 * 86_400_000;
 
 /**
- * The first 11 that match, newest first; within a millisecond by key. A first page is polled, so the
- * last two weeks are queried first: mostly they fill it, and the cost does not grow with the history.
- * Where they do not, all of it is queried at once. `nowTs`: when the request arrived, ms.
+ * The first 11 events that match, newest first, and by key within a millisecond. Clients poll the first page, so
+ * it queries the last two weeks first. They usually fill the page, and the cost does not grow with the history.
+ * If they do not, it queries everything. `nowTs`: when the request arrived, in ms.
  */
 export async function listEvents(
   sql: Sql,
@@ -45,25 +45,24 @@ export async function listEvents(
 }
 
 /**
- * Each type, or each sense, is read newest first from its own range of an index, one page at most. The
- * statements are named so that the plan over all chunks, which takes longer than the query, is made
- * once; and the parameters are hidden from the planner, so that planning for each query never looks
- * cheaper.
+ * Reads each type, or each sense, newest first from its own range of an index, at most one page. The statement is
+ * named so that the plan over all chunks, which takes longer than the query, is made once. Its parameters are
+ * hidden from the planner, so that planning each query anew never looks cheaper.
  */
 export function listEventsQuery(filter: ListedRange): QueryConfig {
   return toQuery(filter, 'offset 0');
 }
 
 /**
- * The same, planned for each query with its times known: planning over a few chunks takes less time
- * than opening a plan over a year of them.
+ * The same query, planned each time with known times: planning over a few chunks takes less time than opening a
+ * plan over a year of them.
  */
 export function recentEventsQuery(filter: ListedRange): QueryConfig {
   const { text, values } = toQuery(filter, '');
   return { text, values };
 }
 
-/** A sub-select with `offset 0` hides from the planner what is in it. */
+/** A sub-select with `offset 0` hides its contents from the planner. */
 function toQuery(filter: ListedRange, hidden: 'offset 0' | ''): QueryConfig {
   const { deviceId, start, end = lastTs, after = [lastTs, ''] } = filter;
   const { table, column, type, tags } = indexFor(filter);
@@ -89,7 +88,7 @@ function toQuery(filter: ListedRange, hidden: 'offset 0' | ''): QueryConfig {
   return { name: `list-${table}`, text, values };
 }
 
-/** Which of a device's recorded events has this cause; undefined: none, for it is not recorded. */
+/** Finds the id of a device's recorded event by its cause; undefined if no such event is recorded. */
 export async function findEventId(
   sql: Sql,
   deviceUuid: string,
@@ -97,7 +96,7 @@ export async function findEventId(
 ): Promise<string | undefined> {
   const { rows } = await sql.query<{ eventId: string }>({
     name: 'find-event-id',
-    // Those of one millisecond, mostly one.
+    // Compares the events of one millisecond, usually a single one.
     text: `
       select e.seq::text as "eventId"
         from event e

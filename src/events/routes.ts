@@ -31,7 +31,7 @@ import {
 export function eventRoutes(deps: StreamRoutesDeps): Route[] {
   const { db, getDeviceId } = deps;
   return [
-    // First: their paths look like a device's.
+    // These come first, because their paths look like a device's.
     ...streamRoutes(deps),
     eventExportRoute(deps),
     defineRoute({
@@ -72,18 +72,18 @@ type StreamRoutesDeps = {
   bus: Bus;
   /** Throws `not-found` unless the device is the account's. */
   getDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number>;
-  /** Rejects once a token opens nothing any more. */
+  /** Rejects once the token is no longer valid. */
   authenticate: (token: string) => Promise<unknown>;
-  /** Told of each account that the operator shuts out. Gives what ends that. */
+  /** Calls the listener for each account that the operator disables. Returns a function that unsubscribes. */
   onAccountDisabled?: (listener: (accountId: number) => void) => () => void;
-  /** The quota `streams`: those open at once in this process. */
+  /** The quota `streams`: how many may be open at once in this process. */
   streams: StreamCount;
   exports: Pick<Exports, 'page' | 'run'>;
-  /** Alarms that changed while a reader was away for long. */
+  /** Lists alarms that changed while a reader was away for long. */
   walkAlarms?: WalkAlarms;
   /** 15 s. */
   heartbeatMs?: number;
-  /** How long a reader may let a page wait; 30 s. */
+  /** How long a reader may leave a page unread; 30 s. */
   patienceMs?: number;
   /** How long a refused stream waits for its answer; 1 s. */
   refusalPauseMs?: number;
@@ -112,7 +112,7 @@ const description =
   "same order. After more than a day's absence, each alarm that changed is sent once, as it is " +
   'now. The filters choose events; changes of alarms are always sent.';
 
-/** Events as they are stored; an addition to the specification. */
+/** Streams events as they are stored; an addition to the specification. */
 function streamRoutes(deps: StreamRoutesDeps): Route[] {
   const { db, bus, broadcaster, heartbeatMs = 15_000, patienceMs = 30_000 } = deps;
   const { onAccountDisabled = () => () => undefined } = deps;
@@ -201,8 +201,8 @@ function streamRoutes(deps: StreamRoutesDeps): Route[] {
 }
 
 /**
- * Records a batch of events within the caller's transaction and gives those that are new: an event
- * that was delivered before (same device, type, time and key) stays once.
+ * Records a batch of events in the caller's transaction and returns those that are new. An event that was
+ * delivered before (same device, type, time and key) is recorded once.
  */
 export async function recordEvents(tx: Sql, events: readonly NewEvent[]): Promise<NewEvent[]> {
   if (events.length === 0) return [];
@@ -217,7 +217,7 @@ export async function recordEvents(tx: Sql, events: readonly NewEvent[]): Promis
   return recorded;
 }
 
-/** Events in one statement: one measurement can fire thousands, and to write them out takes 10 µs each. */
+/** Events per statement. One measurement can fire thousands, and writing each out takes 10 µs. */
 const atOnce = 400;
 
 async function recordNamed(tx: Sql, named: [string, NewEvent][]): Promise<NewEvent[]> {

@@ -46,17 +46,20 @@ type EventSourceDeps = {
 
 type EventStreamOptions = EventSourceDeps &
   RightsDeps & {
-    /** How long a reader may let a chunk wait. */
+    /** How long a reader may leave a chunk unread. */
     patienceMs: number;
   };
 
 type EventReader = Omit<ReaderRights, 'accountId'> & {
   filter: EventFilter;
-  /** The header `Last-Event-ID`, empty where the stream is new. */
+  /** The header `Last-Event-ID`; empty for a new stream. */
   lastEventId: string;
 };
 
-/** What is committed from now on, or from where the reader was, as server-sent events. */
+/**
+ * Streams what is committed from now on, or since the reader's last position, as server-sent events. Throws
+ * `invalid-input` for a `lastEventId` that this service did not write.
+ */
 export async function openEventStream(
   options: EventStreamOptions,
   { filter, lastEventId, ...reader }: EventReader,
@@ -73,12 +76,12 @@ export async function openEventStream(
     }
   };
   const readable = cutOffWhenSlow(write(), options.patienceMs);
-  // Also where the reader has gone before anything was read.
+  // `close` also comes if the reader disconnects before the first read.
   readable.once('close', first.leave);
   return readable;
 }
 
-/** Null for a stream that is new. Throws `invalid-input`. */
+/** Null for a new stream. Throws `invalid-input`. */
 function parseFrom(lastEventId: string): StreamPosition | null {
   if (lastEventId === '') return null;
   const from = parsePosition(lastEventId);
@@ -90,12 +93,15 @@ type Following = {
   filter: EventFilter;
   /** Null: from now on. */
   from: StreamPosition | null;
-  /** What has joined already. */
+  /** The subscription that is already open. */
   first: Followed;
   until: AbortSignal;
 };
 
-/** What an filter is sent, until `until`. Whoever falls behind what is given to all goes on by itself. */
+/**
+ * Yields what the filter takes, until `until` aborts. A reader that falls behind the broadcast catches up with
+ * queries of its own, then joins again.
+ */
 async function* followEvents(
   deps: EventSourceDeps,
   { filter, from, first, until }: Following,
@@ -105,13 +111,13 @@ async function* followEvents(
   until.addEventListener('abort', end);
   try {
     let position = from ?? first.subscriber.position;
-    // At once, so that a reader knows where it is before anything happens.
+    // At once, so that the reader has a position before anything happens.
     yield writeBeat(position, filter.hasIds);
     while (!until.aborted) {
       const { position: to } = followed.subscriber;
       yield* readBetween(deps, filter, { from: position, to, until });
       yield* followed.subscriber.read();
-      // It has been sent all it was given, and could not be given more: it goes on from there.
+      // The reader has read all that was queued for it, and its queue took no more: it resumes from here.
       position = followed.subscriber.position;
       followed.leave();
       if (!until.aborted) followed = await deps.broadcaster.join(filter);
@@ -124,7 +130,7 @@ async function* followEvents(
 
 type Between = { from: StreamPosition; to: StreamPosition; until: AbortSignal };
 
-/** What one reader alone has missed: read for it alone, in turns with the account's other readers. */
+/** Reads what a single reader has missed. The account's readers take turns. */
 async function* readBetween(
   { db, broadcaster, exports, walkAlarms }: EventSourceDeps,
   filter: EventFilter,
@@ -132,7 +138,7 @@ async function* readBetween(
 ): AsyncGenerator<EventPiece> {
   if (from === to) return;
   const { accountId } = filter;
-  // Who was away for long has all its events looked through.
+  // Long after its last position, a reader's replay scans all its events, so its pages wait like an export's.
   const archiveSql = readFairly(exports, accountId, db);
   const pages = replayEvents(db, filter, from, to, {
     sql: archiveSql,
@@ -147,15 +153,15 @@ async function* readBetween(
 
 type EventPiece = StreamPiece<StreamPosition>;
 
-/** A heart-beat keeps the way open and moves the position on. */
+/** A heartbeat keeps the connection open and moves the position on. */
 function writeBeat(position: StreamPosition, hasIds: boolean): EventPiece {
   const text = hasIds ? `id: ${writePosition(position)}\n${stillHere}\n` : stillHere;
   return { bytes: Buffer.from(text), position };
 }
 
 /**
- * The events of a page that an filter takes, as bytes which any number of readers can be sent. A
- * generator, so that others may have a turn between two pieces.
+ * The events of a page that the filter takes, as bytes for any number of readers. It is a generator so that other
+ * work runs between two pieces.
  */
 function* writePage({ events }: Page, filter: EventFilter): Generator<EventPiece> {
   const { takes, hasIds } = filter;
@@ -163,7 +169,7 @@ function* writePage({ events }: Page, filter: EventFilter): Generator<EventPiece
   let last: StreamPosition | undefined;
   for (const [i, { row }] of events.entries()) {
     if (!takes(row)) continue;
-    // What comes after it until the next that is taken is not for this reader: it has seen that, too.
+    // The events up to the next one that is taken are not for this reader, so its position passes them too.
     const position = events[nextOf(events, i, takes) - 1]?.position;
     if (!position) continue;
     if (hasIds) text += `id: ${writePosition(position)}\n${writeData(row)}\n`;
@@ -176,7 +182,7 @@ function* writePage({ events }: Page, filter: EventFilter): Generator<EventPiece
   if (text !== '' && last) yield { bytes: Buffer.from(text), position: last };
 }
 
-/** Changes of alarms have a name of their own: who listens for messages only is sent events. */
+/** Alarm changes have an SSE event name, so that a client that listens for `message` receives only events. */
 function writeData(row: StreamedRow): string {
   return row.type === 'alarm'
     ? writeNamed(row)
@@ -194,7 +200,7 @@ function nextOf(events: Page['events'], i: number, takes: EventFilter['takes']):
   return next < 0 ? events.length : next;
 }
 
-/** Events and changes of alarms, as they are committed, for a stream that carries several kinds. */
+/** Events and alarm changes as they are committed, for a stream that carries several kinds. */
 export function createEventSource(deps: EventSourceDeps): OpenSource {
   return async (asked) => {
     const from = asked.from === null ? null : parsePosition(asked.from);
@@ -235,7 +241,7 @@ type EventBroadcasterOptions = Pick<
   bus: Bus;
 };
 
-/** A stream that follows its account. */
+/** A subscription to an account's events. */
 type Followed = {
   subscriber: EventSubscriber;
   leave(): void;
@@ -243,13 +249,13 @@ type Followed = {
 
 /** All event streams of this process, by account. */
 export type EventBroadcaster = {
-  /** From then on the subscriber is given what is committed for the filter. */
+  /** The subscriber receives whatever the filter takes of what is committed from then on. */
   join(filter: EventFilter): Promise<Followed>;
-  /** Runs what one stream asks of the database for itself: one of an account's at a time. */
+  /** Runs a query for a single stream. Those of an account run one at a time. */
   alone<T>(accountId: number, work: () => Promise<T>): Promise<T>;
 };
 
-/** Subscribes to the bus and queries the database only while there are streams. */
+/** Listens to the bus and queries the database only while there are streams. */
 export function createEventBroadcaster({
   bus,
   ...options
@@ -310,33 +316,33 @@ export function createEventBroadcaster({
 type AccountEventsOptions = {
   db: Sql;
   accountId: number;
-  /** No stream is silent for longer, and the database is asked twice as often unasked. */
+  /** No stream is silent for longer. If nothing wakes it, the database is queried every half of it. */
   heartbeatMs: number;
   nextSlice: NextSlice;
   monotonicClock: MonotonicClock;
-  /** Of all streams. */
+  /** Shared by all streams. */
   budget: SubscriberBudget;
-  /** The last stream has left. */
+  /** Called when the last stream has left. */
   onEnd: () => void;
 };
 
-/** However many commits there are, the database is asked ten times a second at most. */
+/** The database is queried at most ten times a second, however many commits there are. */
 const pauseMs = 100;
-/** Writes to an account's streams, at most; with many streams the writes are fewer and larger. */
+/** At most this many writes a ms to an account's streams: with many streams, writes are fewer and larger. */
 const writesPerMs = 2;
-/** Streams that are written to before the event loop does other work: 2 to 3 ms. */
+/** How many streams are written to before the event loop does other work: 2 to 3 ms. */
 const writesPerTurn = 32;
 
 type EventSubscriber = Subscriber<StreamPosition>;
 
 type Joining = { filter: EventFilter } & PromiseWithResolvers<EventSubscriber>;
 
-/** The streams that are sent the same. */
+/** Streams that receive the same bytes. */
 type Group = { filter: EventFilter; subscribers: Set<EventSubscriber> };
 
 /**
- * Follows what is committed for one account, for all its streams together: the database is read once,
- * and an event is written once, however many streams there are.
+ * Follows what is committed for one account, for all its streams together: it reads the database once and writes
+ * each event once, however many streams there are.
  */
 class AccountEvents {
   readonly #options: AccountEventsOptions;
@@ -352,7 +358,7 @@ class AccountEvents {
     void this.#run();
   }
 
-  /** A stream of the account, or of some of its devices: it is given what is committed from now on. */
+  /** Adds a stream: it receives what is committed from now on. */
   join(filter: EventFilter): Promise<EventSubscriber> {
     const joining = { filter, ...Promise.withResolvers<EventSubscriber>() };
     this.#joining.push(joining);
@@ -373,7 +379,7 @@ class AccountEvents {
 
   async #run(): Promise<void> {
     try {
-      // The first stream joins in the same turn of the event loop.
+      // The first stream joins within this iteration of the event loop.
       await Promise.resolve();
       while (this.#count() + this.#joining.length > 0) {
         this.#rest.begin();
@@ -393,7 +399,7 @@ class AccountEvents {
 
   async #round(): Promise<void> {
     const { db, accountId, monotonicClock } = this.#options;
-    // Taken before the query: these streams must miss nothing that is committed after they joined.
+    // Taken before the query, because these streams must miss nothing that is committed after they joined.
     const joining = this.#joining.splice(0);
     try {
       const to = await readPosition(db);
@@ -434,7 +440,7 @@ class AccountEvents {
     }
   }
 
-  /** Twice in `heartbeatMs`: streams that were sent something since the last time are left out. */
+  /** Runs twice in `heartbeatMs` and skips streams that were sent something since the last time. */
   async #beat(position: StreamPosition): Promise<void> {
     const everyMs = this.#options.heartbeatMs / 2;
     const monotonicMs = this.#options.monotonicClock();
@@ -448,7 +454,7 @@ class AccountEvents {
     }
   }
 
-  /** Until it is time for a heart-beat. */
+  /** The time until the next heartbeat. */
   #restMs(): number {
     const { heartbeatMs, monotonicClock } = this.#options;
     return this.#beatMs + heartbeatMs / 2 - monotonicClock();
@@ -477,17 +483,17 @@ class AccountEvents {
   }
 }
 
-/** What a stream is sent, and how. Streams whose filter has the same key are written for once. */
+/** What a stream receives, and in which form. Streams whose filters have the same key share their bytes. */
 export type EventFilter = StreamScope & {
   key: string;
   takes: (row: StreamedRow) => boolean;
-  /** Each message has its own id, and events have no SSE name. Else see `StreamPiece`. */
+  /** Each message has its own id, and events have no SSE name. Otherwise see `StreamPiece`. */
   hasIds: boolean;
 };
 
 /**
- * All of an account's devices, or one of them, as the streams of events alone are sent it. The filters choose events;
- * changes of alarms are not events, and all are sent.
+ * For the streams of events alone: all devices of an account, or one of them. The filters choose events; changes of
+ * alarms are not events, so all of them are sent.
  */
 export function eventFilterOf(
   deviceId: number | null,

@@ -5,10 +5,10 @@ import type { RequestInfo } from '../http/request.ts';
 import { devicesQuery, labelQuery, timestampQuery } from '../http/schema.ts';
 import { csvType, ndjsonType } from '../lib/text.ts';
 
-/** Which devices: those named, and those with a label. */
+/** Selects devices by name or by label. */
 export const devicesMembers = { devices: devicesQuery, label: labelQuery };
 
-/** Which times, and in which order. */
+/** Selects a range of time, and the order. */
 export const rangeMembers = {
   start: timestampQuery.optional(),
   end: timestampQuery.optional(),
@@ -18,7 +18,7 @@ export const rangeMembers = {
     .meta({ description: 'By time within each series: asc, oldest first, or desc.' }),
 };
 
-/** For `superRefine`: an answer about all devices of an account has to be asked for by a label of theirs. */
+/** For `superRefine`: to read all devices of an account, a request must name a label. */
 export function needDevices(
   { devices, label }: { devices?: string[] | undefined; label?: string | undefined },
   context: z.RefinementCtx,
@@ -28,17 +28,17 @@ export function needDevices(
 }
 
 type TooMuch = {
-  /** Rows that one answer has at most. */
+  /** The most rows in one answer. */
   most: number;
-  /** What the rows are: `points`. */
+  /** What the rows are, such as `points`. */
   what: string;
-  /** What to ask for instead. */
+  /** What to request instead. */
   instead: string;
 };
 
 /**
- * Throws `invalid-input` where a select has more rows than one answer, by the planner's estimate: counting them would
- * take as long as reading them.
+ * Throws `invalid-input` if a select has more rows than one answer may. It uses the planner's estimate, because
+ * counting would take as long as reading.
  */
 export async function refuseTooMuch(
   sql: Sql,
@@ -58,9 +58,9 @@ export async function refuseTooMuch(
 }
 
 /**
- * `{"<name>":[…],"timestamp":…}`, written as it comes. `textOf`: items of a block with commas between. A block without
- * items becomes a line break: only a write tells that the client has gone, because a client may close its half of the
- * connection once it has sent its request.
+ * Writes `{"<name>":[…],"timestamp":…}` block by block. `textOf`: a block's items, separated by commas. A block
+ * without items becomes a line break, because only a write reveals that the client has gone: a client may close
+ * its half of the connection once it has sent its request.
  */
 export async function* asJsonList<B>(
   name: string,
@@ -78,7 +78,7 @@ export async function* asJsonList<B>(
   yield `],"timestamp":${timestamp}}`;
 }
 
-/** Whole lines behind a header, if there is one. */
+/** Whole lines after a header, if there is one. */
 export async function* asLines<B>(
   blocks: AsyncIterable<B>,
   textOf: (block: B) => string,
@@ -90,18 +90,18 @@ export async function* asLines<B>(
 
 type ExportType = 'application/json' | typeof csvType | typeof ndjsonType;
 
-/** What the Accept header asks for; JSON where it names none of these. */
+/** The type that the Accept header requests; JSON if it names none of these. */
 export function typeOf(request: Pick<RequestInfo, 'accepts'>): ExportType {
   return (request.accepts('application/json', csvType, ndjsonType) ||
     'application/json') as ExportType;
 }
 
-/** What one statement gave, and where the next one goes on: behind `after` in the `place`-th of the slice, from 1. */
+/** What one statement gave, and where the next one resumes: after `after` in item `place` of the slice, from 1. */
 type SliceRead<B, A> = { block: B | null; stop: { place: number; after: A } | null };
 
 /**
- * Reads what belongs to many things, one thing behind the other, in blocks: a statement looks at a slice of `size`
- * things at most. No transaction is open between two statements, however slowly they are read.
+ * Reads many items one after the other, in blocks. Each statement covers a slice of at most `size` items. No
+ * transaction stays open between two statements, however slowly the client reads.
  */
 export async function* walkSlices<T, B, A>(
   all: readonly T[],

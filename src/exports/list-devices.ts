@@ -2,7 +2,7 @@ import type { Sql } from '../db/sql.ts';
 import { refuseUnknown } from '../http/errors.ts';
 import { invalid } from '../http/route.ts';
 
-/** Which devices of an account. Absent: any. `labels`: those that have one of them; null: any. */
+/** Selects devices of an account. Absent members: any. `labels`: those with at least one of them; null: any. */
 type ExportFilter = {
   uuids?: string[] | undefined;
   label?: string | undefined;
@@ -15,8 +15,8 @@ const wholeList: Page = { limit: 2_147_483_647, after: 0 };
 export type ExportedDevice = { id: number; uuid: string };
 
 /**
- * The devices that a request asks for, in the order of their registration: all, or a page. Throws `not-found` for a
- * device that is named and not there, and `invalid-input` as `refuseLabelList` does.
+ * The devices that a request asks for, in the order of registration: all, or a page. Throws `not-found` if a named
+ * device does not exist, and `invalid-input` as `refuseLabelList` does.
  */
 export async function listAskedDevices(
   sql: Sql,
@@ -28,14 +28,14 @@ export async function listAskedDevices(
   if (!filter.uuids) return listFilteredDevices(sql, accountId, filter, page);
   const { limit, after } = page;
   const found = await listFilteredDevices(sql, accountId, filter);
-  // A label that is named too may leave some of them out, and one may be removed before the last page.
+  // With a label, some of the named devices may rightly be missing. One may be removed before its page is read.
   if (filter.label === undefined && after === 0) refuseUnknown(filter.uuids, found);
   return found.filter(({ id }) => id > after).slice(0, limit);
 }
 
 /**
- * The account's devices that the filter lets through, in the order of their registration: all, or at most `limit`
- * behind the one numbered `after`.
+ * The account's devices that the filter selects, in the order of registration: all, or at most `limit` after the
+ * device with the number `after`.
  */
 export async function listFilteredDevices(
   sql: Sql,
@@ -60,9 +60,9 @@ export async function listFilteredDevices(
 }
 
 /**
- * Throws `invalid-input` for a `label` with a comma that no device has which the account, or a key confined to `labels`,
- * reaches: several were meant, and a filter names one. Any other label may be given to a device later. `path`: where the request has
- * it.
+ * Throws `invalid-input` for a `label` with a comma if no device of the account (and of the key's `labels`) has
+ * it: the caller probably meant several labels, and a filter names one. Any other label may be given to a device
+ * later. `path`: where the request has it.
  */
 export async function refuseLabelList(
   sql: Sql,

@@ -8,7 +8,7 @@ import { yieldToEventLoop } from '../lib/event-loop.ts';
 import type { RequestState } from './body.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** An answer that is written as it comes: CSV, server-sent events. Made by `stream()`. */
+/** An answer that is sent as it is produced: CSV, server-sent events. Created by `stream()`. */
 export class Streamed {
   readonly contentType: string;
   readonly source: Readable | AsyncIterable<string | Uint8Array>;
@@ -25,7 +25,7 @@ export class Streamed {
   }
 }
 
-/** An answer that is JSON text already: large, and stored as it is told. Made by `jsonText()`. */
+/** An answer that is JSON text already, because it is large or stored as text. Created by `jsonText()`. */
 export class JsonText {
   readonly text: string;
 
@@ -34,12 +34,12 @@ export class JsonText {
   }
 }
 
-/** Answers with JSON that was written before, instead of writing it again for each request. */
+/** Answers with existing JSON text, which is not serialized again for each request. */
 export function jsonText(text: string): JsonText {
   return new JsonText(text);
 }
 
-/** Answers with a stream; it is destroyed when the client goes away. */
+/** Answers with a stream, which is destroyed when the client goes away. */
 export function stream(
   contentType: string,
   source: Readable | AsyncIterable<string | Uint8Array>,
@@ -48,24 +48,24 @@ export function stream(
   return new Streamed(contentType, source, status);
 }
 
-/** Whatever runs SQL within the transaction that makes something. */
+/** Runs SQL within the transaction that creates something. */
 export type InTransaction = {
   query(text: string, values?: unknown[]): Promise<{ rowCount: number | null }>;
 };
 
-/** Writes down, within the transaction that makes something, what it makes: JSON, as short as can be. */
+/** Stores, within the transaction that creates something, what it created, as JSON that is as short as possible. */
 export type Keep<M extends object> = (tx: InTransaction, made: M) => Promise<void>;
 
 /**
- * Makes something, or gives what an earlier request with the same key made. `make` has to call `keep`
- * within its transaction; it is null where the request has no key.
+ * Creates something, or returns what an earlier request with the same key created. `make` must call `keep` within its
+ * transaction; `keep` is null if the request has no key.
  */
 export type Once = <M extends object>(make: (keep: Keep<M> | null) => Promise<M>) => Promise<M>;
 
-/** Of a request without a key. */
+/** For a request without a key. */
 export const eachTime: Once = (make) => make(null);
 
-/** A request with a key. `fingerprint`: of its method, path, query and body. */
+/** A request with a key. `fingerprint`: a hash of its method, path, query and body. */
 export type KeyedRequest = {
   account: { accountId: number; sessionId: string; key?: object };
   key: string;
@@ -74,7 +74,7 @@ export type KeyedRequest = {
   signal: AbortSignal;
 };
 
-/** Answers a request with a key: as it was answered before, or by `call`, which gives the answer as text. */
+/** Answers a request with a key, with its earlier answer or by `call`, which returns the answer as text. */
 export type RunOnce = (
   request: KeyedRequest,
   call: (once: Once) => Promise<string>,
@@ -83,7 +83,7 @@ export type RunOnce = (
 const keyHeader = 'Idempotency-Key';
 const maxLength = 255;
 
-/** As the reference shows it. */
+/** The header as the reference shows it. */
 export const KeyHeader = z.object({
   [keyHeader]: z
     .string()
@@ -99,8 +99,8 @@ export const KeyHeader = z.object({
 });
 
 /**
- * draft-ietf-httpapi-idempotency-key-header section 2.1: a string of structured fields, in quotes; also
- * taken without them. Null where there is none; throws `invalid-input` for what is no key.
+ * draft-ietf-httpapi-idempotency-key-header section 2.1: a quoted string of structured fields; unquoted text is
+ * accepted too. Null if there is none. Throws `invalid-input` for anything that is not a key.
  */
 export function readKey(ctx: Context): string | null {
   const sent = ctx.get(keyHeader);
@@ -113,10 +113,10 @@ export function readKey(ctx: Context): string | null {
   });
 }
 
-/** Hashed before others have their turn. */
+/** Bytes hashed before the loop yields to other requests. */
 const lengthInTurn = 1_048_576;
 
-/** Of a request whose body was read: of its method, path, query and body. */
+/** The hash of a request's method, path, query and body. The body must have been read. */
 export async function fingerprintOf(ctx: Context): Promise<Buffer> {
   const { bodyBytes: bytes = Buffer.alloc(0) } = ctx.state as RequestState;
   const hash = createHash('sha256').update(`${ctx.method} ${ctx.originalUrl}\n`);
@@ -127,7 +127,7 @@ export async function fingerprintOf(ctx: Context): Promise<Buffer> {
   return hash.digest();
 }
 
-/** How many requests a client may still make; of a bucket that fills by itself. */
+/** How many requests a client may still make, by a token bucket. */
 export type Allowance = {
   isAllowed: boolean;
   burst: number;
@@ -138,8 +138,8 @@ export type Allowance = {
 };
 
 /**
- * Says what is left, once that is less than half, in the headers of draft-ietf-httpapi-ratelimit-headers.
- * Throws `too-many-requests` where nothing is.
+ * Sets the headers of draft-ietf-httpapi-ratelimit-headers once less than half is left. Throws `too-many-requests` if
+ * nothing is left.
  */
 export function applyRateLimit(ctx: Context, allowance: Allowance): void {
   const { isAllowed, burst, left, fullAfterSeconds, windowSeconds } = allowance;
@@ -160,9 +160,9 @@ export function applyRateLimit(ctx: Context, allowance: Allowance): void {
 export type FindAddress = (peer: string, forwardedFor: string) => string;
 
 /**
- * Finds the client's address. `X-Forwarded-For` counts only as far as trusted proxies wrote it: read
- * from the right, the first address that is not a trusted proxy's is the client. `trusted` has
- * addresses and networks (`10.0.0.0/8`); empty trusts nobody. Throws for what is neither.
+ * Finds the client's address. `X-Forwarded-For` counts only as far as trusted proxies wrote it: read from the right,
+ * the first address that is not a trusted proxy's is the client. `trusted` contains addresses and networks
+ * (`10.0.0.0/8`); empty trusts nobody. Throws for an entry that is neither.
  */
 export function trustProxies(trusted: string[]): FindAddress {
   const isTrusted = trusts(trusted);
@@ -178,7 +178,7 @@ export function trustProxies(trusted: string[]): FindAddress {
   };
 }
 
-/** Tells the addresses of trusted proxies from all others. Throws for what is neither address nor network. */
+/** Returns whether an address is a trusted proxy's. Throws for an entry that is neither an address nor a network. */
 export function trusts(trusted: string[]): (address: string) => boolean {
   const proxies = new BlockList();
   for (const entry of trusted) addNetwork(proxies, entry);
@@ -195,7 +195,7 @@ function addNetwork(list: BlockList, entry: string): void {
   else list.addSubnet(address, Number(prefix), family);
 }
 
-/** An IPv4 address as it arrives on a dual-stack socket, without the IPv4-mapped prefix. */
+/** An IPv4 address without the IPv4-mapped prefix that it has on a dual-stack socket. */
 export function plain(address: string): string {
   return address.replace(/^::ffff:(?=\d+\.)/i, '');
 }

@@ -17,18 +17,18 @@ import { compress, type CompressOptions, mountRoutes, type RouterDeps } from './
 
 export type AppOptions = {
   routes: Route[];
-  /** Whom a bearer token speaks for; throws `unauthenticated`, or `unavailable` with its store away. */
+  /** The account of a bearer token. Throws `unauthenticated`, or `unavailable` if the token store is away. */
   authenticate: (token: string) => Promise<Account>;
-  /** Absent: no cookie opens anything. */
+  /** Absent: cookies do not authenticate. */
   readCookie?: RouterDeps['readCookie'];
-  /** Counts a request of an account, and says what is left of what it may ask. */
+  /** Counts a request of an account, and returns what is left of its allowance. */
   takeRequest?: (accountId: number) => Allowance;
-  /** What a request of an account does is done through this; absent: just so. */
+  /** Runs what a request does for its account; absent: it runs directly. */
   beginWork?: RouterDeps['beginWork'];
-  /** Whom a ticket of a stream speaks for; absent: there are none. */
+  /** The account of a stream's ticket; absent: there are no tickets. */
   authenticateTicket?: RouterDeps['authenticateTicket'];
   onLogin?: RouterDeps['onLogin'];
-  /** Absent: no key is confined to labels. */
+  /** Absent: no API key is restricted to labels. */
   checkReach?: RouterDeps['checkReach'];
   confirmReads?: RouterDeps['confirmReads'];
   /** Absent: no route takes an Idempotency-Key. */
@@ -36,29 +36,29 @@ export type AppOptions = {
   log: Logger;
   clock: Clock;
   observe?: Observe;
-  /** Whether the service is about to stop: each answer then ends its connection. */
+  /** Whether the service is about to stop: then each answer ends its connection. */
   isLeaving?: () => boolean;
-  /** What requests may take together, in bytes, from their bodies to their answers; 128 MiB. */
+  /** Memory for all requests together, from their bodies to their answers, in bytes; 128 MiB. */
   roomBytes?: number;
-  /** Whether memory is short: only probes and the status are answered then. */
+  /** Whether memory is short: then only probes and the status are answered. */
   isShort?: () => boolean;
-  /** How long a body that is read as it comes may wait for its next piece; 60 s. */
+  /** How long a streamed body may pause; 60 s. */
   bodyStallMs?: number;
-  /** Largest request body; 1 MiB. */
+  /** Largest request body, in bytes; 1 MiB. */
   bodyLimitBytes?: number;
   compress?: CompressOptions;
-  /** Origins that browsers may call from; none by default, `*` for any. */
+  /** Origins from which browsers may call; none by default, `*` for any. */
   corsOrigins?: string[];
   /** Addresses and networks of proxies whose `X-Forwarded-For` counts; none by default. */
   trustedProxies?: string[];
 };
 
-/** One account or network may take a quarter; few wait, for each that waits holds a connection. */
+/** One account or network may take a quarter. Few may wait, because each of them occupies a connection. */
 const waiting = { share: 1 / 4, maxWaiting: 1_000, maxWaitingOfKey: 250 };
 
 /**
- * The whole of HTTP as one Koa application; it listens nowhere yet. `ownPace`: requests are added to it
- * whose bodies may take as long as they keep coming.
+ * All of HTTP as one Koa application that does not listen yet. It adds to `ownPace` the requests whose bodies may take
+ * as long as they keep arriving.
  */
 export function createApp(
   options: AppOptions,
@@ -71,7 +71,7 @@ export function createApp(
   const { trustedProxies = [] } = options;
   const findAddress = trustProxies(trustedProxies);
   const isTrusted = trusts(trustedProxies);
-  // What goes wrong after the answer began: a stream's source, or a client that left.
+  // Errors after the answer began: a stream's source failed, or the client left.
   app.on('error', (err: unknown) =>
     log[hasLeft(err) ? 'debug' : 'error'](
       { event: 'request.broken-off', err },
@@ -127,7 +127,7 @@ function hasLeft(error: unknown): boolean {
 
 export type Observe = (request: {
   method: string;
-  /** As documented, with `{names}`; empty for what no route answers. */
+  /** The documented path, with `{names}`; empty if no route answered. */
   route: string;
   status: number;
   seconds: number;
@@ -136,19 +136,19 @@ export type Observe = (request: {
 type GuardDeps = {
   log: Logger;
   findAddress: FindAddress;
-  /** Whether an address is a trusted proxy's. */
+  /** Whether the address is a trusted proxy's. */
   isTrusted: (address: string) => boolean;
   clock: Clock;
   observe: Observe;
   stopping: AbortSignal;
-  /** Whether the service is about to stop, and still serves. */
+  /** Whether the service is about to stop but still serves. */
   isLeaving: () => boolean;
 };
 
-/** So much of a path is written into the log: it may be as long as a request's head. */
+/** Characters of a path that are logged: a path may be as long as a request's head. */
 const loggedPath = 256;
 
-/** The outermost step: every request gets an id, and every error becomes an answer here. */
+/** The outermost middleware: it gives every request an id, and turns every error into an answer. */
 function guard(deps: GuardDeps): Middleware {
   return async (ctx, next) => {
     // oxlint-disable-next-line no-restricted-globals -- names each request, and measures how long it took
@@ -170,13 +170,13 @@ function guard(deps: GuardDeps): Middleware {
       answerError(deps, ctx, state, error);
       await endConnection(ctx);
     }
-    // Asked to stop: what the client sends next is for another process, on another connection.
+    // The service is stopping: the client's next request belongs on another connection, to another process.
     if (deps.stopping.aborted || deps.isLeaving()) ctx.set('Connection', 'close');
     finish(deps, ctx, state, startedMs);
   };
 }
 
-/** What is refused before all of it was read leaves a rest that is no next request. */
+/** The unread rest of a refused request is not the next request. */
 async function endConnection(ctx: Context): Promise<void> {
   if (ctx.req.complete) return;
   ctx.set('Connection', 'close');
@@ -217,8 +217,8 @@ function finish(deps: GuardDeps, ctx: Context, state: RequestState, startedMs: n
 }
 
 /**
- * Security headers for an API that also shows two pages of its own. Nothing here sends a browser to
- * HTTPS: on a LAN this service speaks plain HTTP, and a proxy that speaks HTTPS adds that itself.
+ * Security headers for an API that also has a few pages. They never redirect a browser to HTTPS: on a LAN this service
+ * speaks plain HTTP, and a proxy that speaks HTTPS adds that header itself.
  */
 function securityHeaders(): Middleware {
   return helmet({
@@ -232,7 +232,7 @@ function securityHeaders(): Middleware {
       },
     },
     strictTransportSecurity: false,
-    // What only browsers of another age, or plug-ins, ever looked at.
+    // Only outdated browsers or plug-ins ever read these.
     xDnsPrefetchControl: false,
     xDownloadOptions: false,
     xPermittedCrossDomainPolicies: false,
@@ -244,7 +244,7 @@ function securityHeaders(): Middleware {
   });
 }
 
-/** Cross-origin calls from these origins (`*` for any) and no others; the console's cookie opens nothing for them. */
+/** Allows cross-origin calls from these origins only (`*` for any). The console's cookie does not authenticate them. */
 function crossOrigin(origins: string[]): Middleware {
   return cors({
     // An empty origin makes the package leave all its headers out.
@@ -267,8 +267,9 @@ function crossOrigin(origins: string[]): Middleware {
 }
 
 /**
- * The same for devices' paths, which no Koa sees. True: it was a preflight (Fetch section 4.8), which carries no login, and
- * is answered. A browser that is a device sends `POST` or `GET` with a login and a type of its own.
+ * The same for devices' paths, which bypass Koa. Returns true if the request was a preflight (Fetch section 4.8), which
+ * carries no login, and was answered. A browser that acts as a device sends `POST` or `GET` with a login and a media
+ * type of its own.
  */
 export function crossOriginDevices(
   origins: string[],

@@ -14,31 +14,31 @@ type Start = (request: IncomingMessage, go: () => void) => boolean;
 type OneByOneOptions = {
   handle: Handle;
   start: Start;
-  /** Answers what was not started. */
+  /** Answers a request that was not started. */
   refuse: (response: ServerResponse) => void;
-  /** Is told when a request of a connection is answered, and no other one has begun. */
+  /** Called when a connection's request is answered and no other one has begun. */
   onIdle: (socket: Socket) => void;
-  /** What connections may have sent ahead of its turn, in bytes: of all, and a quarter of it of one address. */
+  /** Bytes that connections may send before they can be parsed: of all clients; one address may use a quarter. */
   aheadBytes?: number | undefined;
 };
 
-/** A streamed answer has ten: three of ours, and what Node's `pipeline` adds. Twice as many are a leak. */
+/** A streamed answer has ten: three of ours, and those of Node's `pipeline`. Twice as many suggest a leak. */
 const closeListeners = 20;
 
-/** The end of a head, and of a body in chunks (RFC 9112 sections 2.1 and 7.1). */
+/** Ends a head, and a chunked body (RFC 9112 sections 2.1 and 7.1). */
 const emptyLine = '\r\n\r\n';
-/** A head with so much behind it is handed over at once where all of that belongs to it. */
+/** A head is handed over together with the bytes after it if they are at most this many and contain no empty line. */
 const smallHeadBytes = 2_048;
-/** Of a body in chunks, which may be of a byte each: ever more, as long as somebody reads it. */
+/** Pieces of a chunked body, whose chunks may have one byte each. They grow for as long as somebody reads the body. */
 const leastChunked = 1_024;
 const mostChunked = 4_096;
-/** Of a body in chunks that nobody reads yet. */
+/** Buffered of a chunked body that nobody reads yet. */
 const unreadBytes = 256;
 const usualAheadBytes = 67_108_864;
 
 /**
- * Parsed in a turn of the event loop: about 100 small heads, and no longer than 2 ms of those that wait. One of 16 KiB
- * may have thousands of fields, and counts for 17; what comes in chunks may be thousands of pieces.
+ * Work of one turn of the event loop: about 100 small heads, and at most 2 ms for those that wait. A head of 16 KiB may
+ * have thousands of fields, and counts as 17; a chunked body may have thousands of chunks.
  */
 const perTurn = 96;
 const mostMs = 2;
@@ -46,10 +46,10 @@ const headCost = (bytes: number) => 1 + bytes / 1_024;
 const chunkedCost = (bytes: number) => 1 + bytes / 256;
 
 /**
- * Has a connection's requests parsed, and answered, one after the other. A client may write thousands at once
- * (RFC 9112 section 9.3.2), in 18 bytes each, and Node's parser makes a request and a response of every one. Here it is
- * given a request's bytes when the answer before it has left; until then they wait as they came, and the socket is not read.
- * Parsing takes turns by address too.
+ * Parses and answers a connection's requests one after the other. A client may pipeline thousands at once (RFC 9112
+ * section 9.3.2), of 18 bytes each, and Node's parser would create a request and a response for every one. Here the
+ * parser gets a request's bytes once the previous answer has left. Until then they stay unparsed, and the socket is not
+ * read. Addresses take turns at parsing too.
  */
 export class OneByOne {
   readonly #options: OneByOneOptions;
@@ -65,7 +65,7 @@ export class OneByOne {
     this.#ahead = new MemoryBudget({ maxBytes, share: 1 / 4, maxWaiting: 0, maxWaitingOfKey: 0 });
   }
 
-  /** Connections with something that may be parsed, and waits for its turn. */
+  /** Connections whose bytes could be parsed now but wait for their turn. */
   get waiting(): number {
     return this.#turns.waiting;
   }
@@ -76,8 +76,9 @@ export class OneByOne {
   }
 
   /**
-   * Whether the connection may be closed for another client's: nothing is under way on it; where that `isUrgent`, also
-   * one whose client has not sent all of a request, sends more before it is answered, or does not take its answer.
+   * Whether the connection may be closed to make place for another client: nothing is under way on it. If `isUrgent`,
+   * also one whose client has not sent all of its request, sends more before it is answered, or does not take its
+   * answer.
    */
   mayGo(socket: Socket, isUrgent: boolean): boolean {
     const line = this.#lines.get(socket);
@@ -87,7 +88,7 @@ export class OneByOne {
     return !line.isBusy || line.request?.complete === false || socket.writableNeedDrain;
   }
 
-  /** Is to see each connection before node:http does. */
+  /** Call it for each connection before node:http sees it. */
   watch(socket: Socket): void {
     const line = this.#lineOf(socket);
     line.readMore = this.#readThrough(socket, (bytes) => this.#read(line, bytes));
@@ -100,20 +101,20 @@ export class OneByOne {
     socket.resume = () => {
       line.isPaused = false;
       if (line.held === null) return resume(socket);
-      // Not from within the parser, which may have asked for it.
+      // The parser may have called this: do not call it back from within.
       this.#ask(line);
       return socket;
     };
   }
 
-  /** Has a request that was parsed answered in its turn, by `handle` where nothing else is said. */
+  /** Answers a parsed request with `handle` once it is its turn. */
   add(request: IncomingMessage, response: ServerResponse, handle = this.#options.handle): void {
     const { socket } = request;
     if (socket.destroyed) return;
     const line = this.#lineOf(socket);
     line.begins(request);
     response.setMaxListeners(closeListeners);
-    // It is emitted once: without `once` there is nothing to wrap, and to remove.
+    // `close` is emitted once. `once` would only add a wrapper and its removal.
     response.on('close', () => this.#answered(line));
     const go = (): void => {
       if (!socket.destroyed) handle(request, response);
@@ -122,8 +123,8 @@ export class OneByOne {
   }
 
   /**
-   * What came is no HTTP: `refuse` says so, behind the answer of a request that came whole before it. One that is broken
-   * itself has no other answer.
+   * The client sent something that is not HTTP. `refuse` answers that, after the answer to a complete request before
+   * it. A request that is itself broken has no other answer.
    */
   fail(socket: Socket, refuse: () => void): void {
     const line = this.#lines.get(socket);
@@ -132,7 +133,7 @@ export class OneByOne {
     line.drop();
   }
 
-  /** The connection is no longer one of HTTP: from now on it is read as any other. */
+  /** The connection no longer speaks HTTP: from now on it is read like any other socket. */
   release(socket: Socket): void {
     const line = this.#lines.get(socket);
     if (!line) return;
@@ -178,7 +179,7 @@ export class OneByOne {
     else line.socket.destroy();
   }
 
-  /** Has it wait for its turn, where that is all that it waits for. */
+  /** Queues the connection for its turn, if that is all it waits for. */
   #ask(line: Line): void {
     if (line.held === null || line.isQueued || !line.mayParse()) return;
     line.isQueued = true;
@@ -212,8 +213,9 @@ export class OneByOne {
   }
 
   /**
-   * Hands over what may be parsed now, and gives how much that was. `turn`: it is this line's turn, for one piece that
-   * costs something; without, it takes what is left of the present turn of the loop.
+   * Hands over what may be parsed now, and returns how many bytes that was. With `turn`, it is this connection's turn,
+   * and one piece that costs something is parsed. Without, parsing uses what is left of the current turn of the event
+   * loop.
    */
   #parse(line: Line, bytes: Buffer, turn?: { cost: number }): number {
     let parsed = 0;
@@ -231,35 +233,35 @@ export class OneByOne {
   }
 }
 
-/** How much may be handed over at once, and what it costs at most. */
+/** How many bytes may be handed over at once, and the most that parsing them costs. */
 type Piece = { length: number; cost: number };
 
-/** A connection, from the parser's point of view. */
+/** A connection, as the parser sees it. */
 class Line {
   readonly socket: Socket;
   readonly name: string;
   readonly address: string;
-  /** The last one that was parsed. */
+  /** The last request that was parsed. */
   request: IncomingMessage | null = null;
-  /** That one is not answered. */
+  /** That request is not answered yet. */
   isBusy = false;
-  /** What is still to come of its body; `Infinity` in chunks. */
+  /** Bytes of its body still to come; `Infinity` if it is chunked. */
   #bodyBytes = 0;
   #chunkedBytes = leastChunked;
-  /** What is handed over together with a head, and stands behind it. */
+  /** Bytes handed over together with a head and following it. */
   #behindHead = 0;
-  /** The end of what was handed over, where an empty line may have begun. */
+  /** The end of what was handed over, if an empty line may have begun there. */
   #end = '';
-  /** Whoever reads the body has enough for now. */
+  /** Whoever reads the body asked to pause. */
   isPaused = false;
   isQueued = false;
   isReleased = false;
-  /** What came and may not be parsed yet. */
+  /** Bytes received that may not be parsed yet. */
   held: Buffer | null = null;
   place: Reservation | null = null;
-  /** Has more of the socket read at once. */
+  /** Makes later reads of the socket larger. */
   readMore = (): void => {};
-  /** Set once what came is no HTTP. */
+  /** Set once the client has sent something that is not HTTP. */
   refuse: (() => void) | null = null;
 
   constructor(socket: Socket, name: string) {
@@ -282,11 +284,11 @@ class Line {
   mayParse(): boolean {
     if (!this.socket.writable || this.isReleased || this.refuse) return false;
     if (this.request?.complete === false) return !this.isPaused;
-    // A client that does not take its answers is asked for nothing more.
+    // Stop reading requests of a client that does not take its answers.
     return !this.isBusy && !this.socket.writableNeedDrain;
   }
 
-  /** One request's head at most, or a piece of its body. */
+  /** At most one request's head, or a piece of its body. */
   next(bytes: Buffer): Piece {
     if (this.request?.complete !== false) return this.#nextHead(bytes);
     if (this.#bodyBytes < Infinity) {
@@ -307,7 +309,7 @@ class Line {
     return { length, cost: headCost(length) };
   }
 
-  /** Behind the first empty line, which may have begun in what was handed over before; -1 where there is none. */
+  /** The index after the first empty line, which may have begun in bytes handed over before; -1 if there is none. */
   #endOfLine(bytes: Buffer): number {
     if (this.#end !== '') {
       const at = (this.#end + bytes.toString('latin1', 0, 3)).indexOf(emptyLine);
@@ -331,7 +333,7 @@ class Line {
     if (!this.isBusy) this.forget();
   }
 
-  /** What is over is garbage, however long its connection stays. */
+  /** Lets a finished request be garbage-collected while its connection stays open. */
   forget(): void {
     if (this.request?.complete === true) this.request = null;
   }
@@ -343,45 +345,48 @@ class Line {
   }
 }
 
-/** The socket's own, beneath what `watch` puts before them. */
+/** The socket's own methods, which `watch` overrides. */
 const pause = (socket: Socket) => Socket.prototype.pause.call(socket);
 const resume = (socket: Socket) => Socket.prototype.resume.call(socket);
 
 type RequestSchedulerOptions = {
-  /** The client's address, or its network. Asked for of those that wait only. */
+  /** The client's address or network. Called only for requests that wait. */
   addressOf: (request: IncomingMessage) => string;
-  /** What orchestrators ask: these have turns of their own at an address. */
+  /** Paths that orchestrators ask: at each address they queue separately. */
   isVital: (path: string) => boolean;
-  /** Requests that start in a turn of the event loop. */
+  /** Requests started in one turn of the event loop. */
   perTurn?: number;
-  /** What arrives of larger bodies while they wait: of all, and a quarter of it of one address. */
+  /** Bytes of larger bodies that arrive while their requests wait: of all clients; one address may use a quarter. */
   largeBytes?: number;
 };
 
 export type RequestScheduler = {
-  /** Runs `go`, at once or when its turn has come. False: what waits takes too much memory already, and it will not run. */
+  /**
+   * Runs `go` now or when it is its turn. False: waiting requests already take too much memory, and `go` will not run.
+   */
   start(request: IncomingMessage, go: () => void): boolean;
   countWaiting(): number;
 };
 
-/** A small multiple of a millisecond: so late are messages over MQTT, and each step of any other request. */
+/** Takes a few milliseconds, which delays MQTT messages and each step of other requests by as much. */
 const usualPerTurn = 32;
 const usualLargeBytes = 33_554_432;
 /**
- * Each of so many that wait may ask again as soon as it is answered, and only to read that takes longer than anybody
- * should wait: they are answered at a pace that leaves half of the time to others.
+ * When this many requests wait, each client may ask again as soon as it is answered, and reading those requests alone
+ * would take longer than anybody should wait. So the service pauses between them, which leaves half of the time to
+ * others.
  */
 const crowd = 512;
 const crowdPauseMs = 4;
-/** As many as there may be connections can wait with smaller ones. */
+/** A request with a smaller body needs no memory budget: all connections together may wait with one each. */
 const smallRequestBytes = 16_384;
-/** So much of a body arrives at most before its connection is read no further. */
+/** The most that arrives of a body before its connection is no longer read. */
 const mostArriving = 131_072;
 
 /**
- * A turn of the event loop reads from every connection that has something to read, and would start all of these
- * requests before anybody else is looked after. So a few start in a turn, and the others wait: addresses take turns,
- * and whoever asks at an address does, however many connections each of them has.
+ * One turn of the event loop reads every connection that has data, and would start all of those requests before it does
+ * anything else. So a turn starts a few, and the others wait. Addresses take turns, and so do the clients of one
+ * address, however many connections each has.
  */
 export function createRequestScheduler(options: RequestSchedulerOptions): RequestScheduler {
   const { addressOf, isVital, perTurn = usualPerTurn, largeBytes = usualLargeBytes } = options;
@@ -425,19 +430,19 @@ function arrivingBytes({ headers }: IncomingMessage): number {
 
 const pathOf = ({ url = '' }: IncomingMessage) => url.split('?', 1)[0] as string;
 
-/** Of those behind one address, as they say themselves. */
+/** Tells the clients of one address apart by what they say themselves. */
 const whoOf = ({ headers }: IncomingMessage) => headers.authorization ?? headers.cookie;
 
 /**
- * Is to be told of each request. Ends connections of those that take longer than `longestMs` to arrive, as Node's `requestTimeout`
- * would, but for those of `ownPace`: how long these may take is said by whoever reads them.
+ * Returns a function to call for each request. It ends the connection of a request that takes longer than `longestMs`
+ * to arrive, as Node's `requestTimeout` would. Requests in `ownPace` are excepted: whoever reads them limits them.
  */
 export function limitArrival(
   server: Server,
   longestMs: number,
   ownPace: WeakSet<IncomingMessage>,
 ): (response: ServerResponse) => void {
-  /** Of this turn of the event loop: most have arrived as a whole by its end, and need no timer. */
+  /** Requests of this turn of the event loop. Most have arrived completely by its end, and need no timer. */
   let arriving: ServerResponse[] = [];
 
   function limitThose(): void {
@@ -471,6 +476,6 @@ function announcesBody({ headers }: IncomingMessage): boolean {
   return Number(headers['content-length'] ?? 0) > 0;
 }
 
-/** As Node itself calls it. */
+/** The error that Node itself would raise. */
 const tooLate = () =>
   Object.assign(new Error('Request timeout'), { code: 'ERR_HTTP_REQUEST_TIMEOUT' });

@@ -20,28 +20,28 @@ import type { Auth, Body, RequestInfo } from './request.ts';
 
 const formType = 'application/x-www-form-urlencoded';
 
-/** What of a route says how its body is read. */
+/** The parts of a route that say how its body is read. */
 type BodyOf = { auth: Auth; admit?: unknown; isForm?: boolean; listBody?: ListBody };
 
-/** A JSON body, or a form where the route has `isForm`. Without a route: as one that needs a login. */
+/** Reads a JSON body, or a form if the route has `isForm`. Without a route: as for a route that requires a login. */
 export type BodyReader = (ctx: Context, of?: BodyOf) => Promise<unknown>;
 
-/** A body of somebody who has not logged in: credentials, a link's token, a form. */
+/** The limit for callers who have not logged in: they send credentials, a link's token, a form. */
 const anonymousLimitBytes = 65_536;
 
-/** The largest body a route takes, in bytes, of which `limitBytes` is the configured one. */
+/** The largest body that a route takes, in bytes. `limitBytes` is the configured limit. */
 function bodyLimit({ auth, admit, listBody }: BodyOf, limitBytes: number): number {
   if (listBody) return listBody.limitBytes;
   return isAnonymous({ auth, admit }) ? Math.min(limitBytes, anonymousLimitBytes) : limitBytes;
 }
 
-/** Whether a route reads bodies before anybody knows whose they are: the handler judges a `token`. */
+/** Whether a route reads bodies from unauthenticated callers. With `token`, only the handler checks the token. */
 export const isAnonymous = ({ auth, admit }: Pick<BodyOf, 'auth' | 'admit'>) =>
   !admit && (auth === 'none' || auth === 'token');
 
 /**
- * The bytes that a body may have: what is announced, or the route's limit where nothing says how many follow. Throws an
- * error of status 413 where more than the limit is announced.
+ * The most bytes the body can have: the announced length, or the route's limit if the length is unknown. Throws an
+ * error with status 413 if the announced length exceeds the limit.
  */
 export function expectBody(ctx: Context, of: BodyOf, limitBytes: number): number {
   const most = bodyLimit(of, limitBytes);
@@ -52,10 +52,10 @@ export function expectBody(ctx: Context, of: BodyOf, limitBytes: number): number
 }
 
 /**
- * Reads a JSON body of at most `limitBytes`, or of 64 KiB where nobody has to log in, counted after
- * decompression and before it is parsed. No body is `undefined`. Rejects with errors of status 413 or 415, or `invalid-input`; where
- * the body could not be read to its end, the answer then closes the connection: what follows on it
- * might be a part of this body.
+ * Reads a JSON body of at most `limitBytes`, or 64 KiB on a route without login. The limit applies to the decompressed
+ * body, before it is parsed. Without a body the result is `undefined`. Rejects with an error of status 413 or 415, or
+ * `invalid-input`. If the body could not be read to its end, the answer closes the connection, because what follows on
+ * it may be the rest of the body.
  */
 export function createBodyReader(limitBytes: number): BodyReader {
   return async (ctx, of = { auth: 'account' }) => {
@@ -77,7 +77,7 @@ export function createBodyReader(limitBytes: number): BodyReader {
   };
 }
 
-/** The fields of a form; of one that is there twice the last. Throws `invalid-input`. */
+/** The fields of a form; the last one wins if a name is repeated. Throws `invalid-input`. */
 function readForm(text: string): Record<string, string> {
   if (!isPercentEncodedUtf8(text))
     throw new DomainError('invalid-input', 'The form is not percent-encoded UTF-8.');
@@ -89,7 +89,7 @@ function readForm(text: string): Record<string, string> {
   throw new DomainError('invalid-input', 'The request is not valid.', { problems });
 }
 
-/** All bytes of the body, decompressed. Where it rejects, the answer closes the connection. */
+/** All bytes of the body, decompressed. If it rejects, the answer closes the connection. */
 async function readAll(ctx: Context, of: BodyOf, limitBytes: number): Promise<Buffer> {
   try {
     expectBody(ctx, of, limitBytes);
@@ -100,7 +100,7 @@ async function readAll(ctx: Context, of: BodyOf, limitBytes: number): Promise<Bu
   }
 }
 
-/** RFC 9110 section 8.4.1; `deflate` with zlib's header, and `gzip`, are told from one another by their first bytes. */
+/** RFC 9110 section 8.4.1. `createUnzip` tells gzip and `deflate` (with zlib's header) apart by their first bytes. */
 function decompressed(ctx: Context): Readable {
   const encoding = ctx.get('content-encoding') || 'identity';
   if (encoding === 'identity') return ctx.req;
@@ -118,7 +118,7 @@ function join(ctx: Context, source: Readable, of: BodyOf, most: number): Promise
       req.off('close', onClose);
       if (source === req) return;
       req.unpipe();
-      // It may fail once more, at what came before it was cut off.
+      // It may still fail on input that it received before.
       source.on('error', () => {}).destroy();
     };
     const fail = (error: Error): void => {
@@ -136,7 +136,7 @@ function join(ctx: Context, source: Readable, of: BodyOf, most: number): Promise
       resolve(joined.bytes);
     };
     const onError = (error: Error): void => fail(source === req ? bodyBrokeOff() : error);
-    // Decompressed, a body is read from another stream, which does not hear that the client has gone.
+    // A decompressed body is read from another stream, which does not notice that the client has gone.
     const onClose = (): void => {
       if (!req.complete) fail(bodyBrokeOff());
     };
@@ -153,7 +153,7 @@ function tooLarge(of: BodyOf, most: number): Error {
 
 const bodyBrokeOff = () => new DomainError('invalid-input', 'The request body ended early.');
 
-/** zlib's own codes (`Z_DATA_ERROR`), and those that Node gives to brotli's. */
+/** zlib's own codes (`Z_DATA_ERROR`), and those that Node gives brotli's errors. */
 function isOfZlib(error: unknown): error is Error {
   if (!(error instanceof Error) || !('code' in error)) return false;
   return /^(Z_|ERR__ERROR_|ERR_BROTLI_|BROTLI_)/.test(String(error.code));
@@ -168,19 +168,19 @@ function malformed(ctx: Context, cause: Error): DomainError {
 export type ListBody = {
   /** The name of the list. */
   member: string;
-  /** Elements at most. */
+  /** The most elements. */
   most: number;
-  /** Of the body. */
+  /** The largest body, in bytes. */
   limitBytes: number;
 };
 
 const space = /[\t\n\r ]*/y;
-/** Read before others have their turn. */
+/** Characters read before the loop yields to other requests. */
 const lengthInTurn = 65_536;
 
 /**
- * Reads `{ "member": [ … ] }` element by element, with turns for others: what a body may have at most holds
- * for each element by itself. Rejects with `invalid-input`; a problem's path names the element.
+ * Reads `{ "member": [ … ] }` element by element, yielding to other requests. The limits of a JSON body apply to each
+ * element. Rejects with `invalid-input`; a problem's path names the element.
  */
 async function parseListBody(
   text: string,
@@ -231,7 +231,7 @@ async function parseElement(text: string, path: string): Promise<unknown> {
   }
 }
 
-/** Where the element ends that begins at `start`; reads no further than an element may have parts. */
+/** The end of the element that begins at `start`. Stops reading once the element has too many parts. */
 function endOfElement(text: string, start: number, path: string): number {
   let depth = 0;
   let parts = 0;
@@ -260,14 +260,13 @@ const refuse = (...problems: Problem[]) =>
 // A purpose is ten levels deep.
 const maxDepth = 64;
 const maxProblems = 20;
-/** Shorter ones are read without a pause for others. */
+/** Shorter texts are parsed without yielding. */
 const longText = 16_384;
 
 /**
- * Reads untrusted JSON; yields to the event loop while a text is long. Rejects with `invalid-input` what is
- * no JSON, nests deeper than 64 or has more than 20,000 `{`, `[` and `,` (both seen before anything is
- * built), names a key `__proto__`, or has text that PostgreSQL cannot store (U+0000, half a surrogate
- * pair).
+ * Parses untrusted JSON, yielding to the event loop if the text is long. Rejects with `invalid-input` text that is not
+ * JSON, nests deeper than 64 levels or has more than 20,000 `{`, `[` and `,` (both checked before anything is built),
+ * has a key `__proto__`, or contains text that PostgreSQL cannot store (U+0000, half a surrogate pair).
  */
 async function parseJsonBody(text: string): Promise<unknown> {
   const { depth, parts } = measureJson(text, maxDepth);
@@ -287,14 +286,14 @@ async function parseJsonBody(text: string): Promise<unknown> {
   return value;
 }
 
-/** Whether a text can be stored as it is. */
+/** Whether PostgreSQL can store the text unchanged. */
 export function isStorable(text: string): boolean {
   return !text.includes('\0') && text.isWellFormed();
 }
 
 /**
- * Whether what a percent-encoded text stands for is UTF-8 (RFC 3986 section 2.5). Decoded leniently, each wrong byte
- * would become U+FFFD, and different texts the same.
+ * Whether a percent-encoded text encodes UTF-8 (RFC 3986 section 2.5). A lenient decoder would turn each invalid byte
+ * into U+FFFD, and make different texts equal.
  */
 export function isPercentEncodedUtf8(text: string): boolean {
   try {
@@ -317,14 +316,14 @@ function parse(text: string): unknown {
   }
 }
 
-/** Where, in a text that is looked through at once. */
+/** Where the error is, if the text is short enough to search without yielding. */
 function placeIn(text: string): string {
   const error = text.length > longText ? null : findJsonError(text);
   if (error === null) return '';
   return `: ${tellJsonError(error).replaceAll('the end of the file', 'the end of the body')}`;
 }
 
-/** A place in the document, written out only where something is wrong. */
+/** A place in the document, turned into a pointer only if something is wrong. */
 type Place = { parent: Place; key: string | number } | null;
 
 function collectUnwelcome(value: unknown, place: Place, problems: Problem[]): void {
@@ -351,19 +350,19 @@ function pointer(place: Place): string {
   return jsonPointer(path);
 }
 
-/** Without a byte for so long a body has ended. Time in which nobody reads it does not count. */
+/** A body that sends no byte for this long has ended. Time in which the reader does not read does not count. */
 const stalledMs = 60_000;
 const chunkBytes = 65_536;
 /**
- * How many bytes gzip may make of one, beyond the first `freeBytes`: the work is bounded by what was sent. A table of
- * measurements shrinks to a fortieth at best; gzip can do a thousandth.
+ * How many bytes gzip may make of one, beyond the first `freeBytes`, so that the work is bounded by what was sent. A
+ * table of measurements shrinks to a fortieth at best; gzip can reach a thousandth.
  */
 const maxExpansion = 100;
 const freeBytes = 1_048_576;
 
 /**
- * Takes a body that is to be read as it comes, whatever its size. Throws `unsupported-type` unless it is of one
- * of these media types, in UTF-8, and as it is or gzip.
+ * Accepts a body of any size that is to be read as it arrives. Throws `unsupported-type` unless its media type is one
+ * of these, its charset is UTF-8, and it is uncompressed or gzip.
  */
 export function acceptBody(ctx: Context, types: string[], ownPace: WeakSet<IncomingMessage>): void {
   const { type, charset } = ctx.request;
@@ -375,7 +374,7 @@ export function acceptBody(ctx: Context, types: string[], ownPace: WeakSet<Incom
   ownPace.add(ctx.req);
 }
 
-/** What was accepted. `signal`: nobody waits for more of it. */
+/** Opens an accepted body. `signal`: stop reading. */
 function openBody(ctx: Context, signal: AbortSignal, longestMs = stalledMs): Body {
   return { type: ctx.request.type, chunks: readChunks(ctx, signal, longestMs) };
 }
@@ -390,7 +389,7 @@ async function* readChunks(
   const gunzip = isCompressed ? req.pipe(createGunzip({ chunkSize: chunkBytes })) : null;
   const source: Readable = gunzip ?? req;
   let readBytes = 0;
-  // Decompressed, a body is read from another stream, which does not hear that the client has gone.
+  // A decompressed body is read from another stream, which does not notice that the client has gone.
   const end = new EarlyEnd();
   const onClose = () => {
     if (!req.complete) end.reached(brokeOff());
@@ -399,7 +398,7 @@ async function* readChunks(
   req.once('close', onClose);
   signal.addEventListener('abort', onAbort, { once: true });
   if (signal.aborted) onAbort();
-  // The answer is still to be written: the connection stays, whatever becomes of the body.
+  // The answer still has to be written, so the connection stays open whatever happens to the body.
   const iterator = source.iterator({ destroyOnReturn: false }) as AsyncIterator<Buffer>;
   try {
     for (;;) {
@@ -419,8 +418,8 @@ async function* readChunks(
 }
 
 /**
- * What ends a body before its end. No `Promise.race` with one promise for all of the body: that one would keep
- * something of each chunk.
+ * Ends a body early. It avoids `Promise.race` with one promise for the whole body: that promise would retain something
+ * of each chunk.
  */
 class EarlyEnd {
   #error: Error | undefined;
@@ -431,7 +430,7 @@ class EarlyEnd {
     this.#reject?.(this.#error);
   }
 
-  /** Waits for `work`, for `longestMs` at most, and not beyond the end. */
+  /** Waits for `work`, at most `longestMs`, and stops at the early end. */
   async orSooner<T>(work: Promise<T>, longestMs: number): Promise<T> {
     const { promise, resolve, reject } = Promise.withResolvers<T>();
     const seconds = longestMs / 1_000;
@@ -472,19 +471,18 @@ const stops = () => new DomainError('unavailable', 'The service is stopping.');
 const brokeOff = (cause?: unknown) =>
   new DomainError('invalid-input', 'The request body ended early.', { cause });
 
-/** What the outer middleware finds out about a request before any route does. */
+/** What the outer middleware learns about a request before any route sees it. */
 export type RequestState = Pick<
   RequestInfo,
   'requestId' | 'receivedTs' | 'now' | 'address' | 'isHttps'
 > & {
-  /** Of a body that was read as a whole, before it was decoded. */
+  /** The bytes of a body that was read as a whole, before decoding. */
   bodyBytes?: Buffer;
 };
 
 /**
- * A request as handlers see it; nothing of Koa. A class, because for a getter in an object literal V8
- * makes a hidden class each time, which is never young and keeps the request until the next full
- * collection.
+ * A request as handlers see it, without anything of Koa. It is a class because for a getter in an object literal V8
+ * makes a new hidden class each time. That class is never young, and keeps the request until the next full collection.
  */
 export class KoaRequestInfo implements RequestInfo {
   readonly requestId: string;
@@ -530,7 +528,7 @@ export class KoaRequestInfo implements RequestInfo {
     return openBody(this.#ctx, this.signal, this.#bodyStallMs);
   }
 
-  /** Made for the few who ask: most requests are over before anybody could leave. */
+  /** Created on demand: most requests are over before their client could leave. */
   get signal(): AbortSignal {
     this.#signal ??= AbortSignal.any([clientGone(this.#ctx), this.#stopping]);
     return this.#signal;

@@ -12,13 +12,13 @@ import { defineRoute, type Route } from './route.ts';
 
 type DocsDeps = {
   version: string;
-  /** The AsyncAPI document of what devices say over MQTT. */
+  /** The AsyncAPI document of devices' MQTT messages. */
   getAsyncApi: () => object;
   /** What this service posts to others. */
   webhooks?: WebhookDocs;
 };
 
-/** Files of the reference page, by their type. All served from here: a LAN may have no way out. */
+/** Files of the reference page, by media type. All are served from here, because a LAN may have no internet access. */
 const files: Record<string, string> = {
   'swagger-ui.css': 'text/css',
   'swagger-ui-bundle.js': 'text/javascript',
@@ -47,11 +47,11 @@ const start = `SwaggerUIBundle({
 });
 `;
 
-/** Where they are. Found, not imported: that would run the whole page here. */
+/** The directory of these files. It is resolved, not imported: an import would run the whole page here. */
 const pagesDir = () =>
   dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
 
-/** The reference: of `routes` as OpenAPI and as a page, of MQTT as AsyncAPI and as a page. */
+/** The reference: `routes` as OpenAPI and as a page, MQTT as AsyncAPI and as a page. */
 export function docsRoutes(routes: Route[], { version, getAsyncApi, webhooks }: DocsDeps): Route[] {
   const define = (
     path: string,
@@ -70,7 +70,7 @@ export function docsRoutes(routes: Route[], { version, getAsyncApi, webhooks }: 
       response: z.unknown(),
       handler: async ({ request, params }) => answer(request, params),
     });
-  // Made before anybody asks: it takes longer than a request may.
+  // Created in advance: it takes longer than a request may.
   const openApi = JSON.stringify(createOpenApi(routes, version, webhooks));
   const asyncApi = getAsyncApi();
   const asyncApiText = JSON.stringify(asyncApi);
@@ -88,7 +88,7 @@ export function docsRoutes(routes: Route[], { version, getAsyncApi, webhooks }: 
   ];
 }
 
-/** A page may load what this service serves, and Swagger UI styles its elements in place. */
+/** The page may load what this service serves. Swagger UI needs inline styles. */
 function html(request: RequestInfo, content: string): Streamed {
   request.setHeader(
     'Content-Security-Policy',
@@ -102,7 +102,7 @@ function text(contentType: string, content: string): Streamed {
   return stream(contentType, Readable.from([content]));
 }
 
-/** Shows an AsyncAPI document as a plain page: its description, and each of its parts as it is written. */
+/** Renders an AsyncAPI document as a plain page: its description, and each of its parts as JSON. */
 function asyncApiPage(document: object): string {
   const parts = asObject(document);
   const info = asObject(parts['info']);
@@ -154,7 +154,7 @@ function escape(value: unknown): string {
     .replaceAll('"', '&quot;');
 }
 
-/** What a page says; with `button` it asks to be sent back, with `password` together with a new password. */
+/** The text of a page. With `button` it has a form; with `password` the form asks for a new password. */
 export type PageText = {
   title: string;
   text: string;
@@ -163,12 +163,12 @@ export type PageText = {
   link?: { to: string; text: string };
 };
 
-/** What a browser asks for: German where it prefers that, else English. */
+/** German if the browser prefers it, otherwise English. */
 export function readerLanguage(request: RequestInfo): 'en' | 'de' {
   return /^\s*de\b/i.test(request.header('accept-language')) ? 'de' : 'en';
 }
 
-/** Answers with a page without script that may send nothing but its own form. */
+/** Answers with a page without scripts whose Content-Security-Policy allows only its own style and form. */
 export function htmlPage(request: RequestInfo, text: PageText, status = 200): Streamed {
   request.setHeader(
     'Content-Security-Policy',
@@ -179,7 +179,7 @@ export function htmlPage(request: RequestInfo, text: PageText, status = 200): St
   return stream('text/html; charset=utf-8', Readable.from([page]), status);
 }
 
-/** A page of the service, without script; its form goes to where the page came from. */
+/** A page of the service, without scripts. Its form posts to the page's own address. */
 function pageOf({ title, text, button, password, link }: PageText, language: string): string {
   const field =
     password === undefined
@@ -209,7 +209,7 @@ ${form}${wayOn}</main>
 `;
 }
 
-/** How pages without script look: as the console, whose tokens these are. All text has 4.5:1 at least. */
+/** The style of pages without scripts, with the console's design tokens. All text has a contrast of at least 4.5:1. */
 const pageStyle = `
 :root {
   color-scheme: light dark;
@@ -249,5 +249,5 @@ button, .button {
 @media (forced-colors: active) { .mark { border: 1px solid CanvasText; } svg { stroke: CanvasText; } }
 `;
 
-/** Names that style alone in a Content-Security-Policy. */
+/** The source expression for that style in a Content-Security-Policy. */
 const styleSource = `'sha256-${createHash('sha256').update(pageStyle).digest('base64')}'`;

@@ -9,7 +9,7 @@ import {
 import { pause } from '../lib/wait.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** The one table of what a domain error is to an HTTP client. */
+/** The HTTP status of each domain error. */
 const statusByCode: Record<ErrorCode, number> = {
   'invalid-input': 400,
   unauthenticated: 401,
@@ -26,7 +26,10 @@ const statusByCode: Record<ErrorCode, number> = {
   unavailable: 503,
 };
 
-/** RFC 9457's members; `errors` names every problem of an input, `quota` and so on what is used up. */
+/**
+ * The members of RFC 9457. `errors` lists all problems of an input; `quota`, `limit` and `used` describe an exceeded
+ * quota.
+ */
 type ProblemBody = {
   type: string;
   title: string;
@@ -39,7 +42,7 @@ type ProblemBody = {
 
 type HttpAnswer = { status: number; headers: Record<string, string>; body: ProblemBody };
 
-/** What an error is answered with. A fault of our own says nothing of itself; the log has it. */
+/** The answer to an error. Internal errors reveal nothing of themselves; the log has the details. */
 export function toAnswer(error: unknown, requestId: string, nowTs: WallMs): HttpAnswer {
   const { status, code, detail, problems } = describe(error);
   return {
@@ -75,7 +78,7 @@ function describe(error: unknown): Description {
   return { status: 500, code: 'internal-error', detail, problems: [] };
 }
 
-/** Koa, its router and its body parser throw errors that carry a status of 4xx. */
+/** Koa, its router and its body parser throw errors with a status of 4xx. */
 function clientFault(error: unknown): number | null {
   if (!(error instanceof Error) || !('status' in error)) return null;
   const { status } = error;
@@ -105,7 +108,7 @@ function rateHeaders({
   };
 }
 
-/** Waits for the first item, so that a fault at the start is still an error and not half an answer. */
+/** Waits for the first item, so that a failure at the start becomes an error and not half an answer. */
 export async function begin<T>(source: AsyncIterable<T>): Promise<AsyncIterable<T>> {
   const iterator = source[Symbol.asyncIterator]();
   const first = await iterator.next();
@@ -118,18 +121,18 @@ export async function begin<T>(source: AsyncIterable<T>): Promise<AsyncIterable<
   })();
 }
 
-/** Runs work; what it is refused for is thrown after a pause. */
+/** Runs work, and delays its refusal. */
 type RefuseSlowly = <T>(
   work: () => Promise<T>,
   request: { readonly signal: AbortSignal },
 ) => Promise<T>;
 
-/** A pause costs little more than the connection it is for. */
+/** A paused request costs little more than its connection. */
 const maxPausing = 2_000;
 
 /**
- * For what clients ask again at once: a refusal is cheap, and thousands of them a second would cost the
- * others more than what was refused. `pauseMs` holds 300 connections to 300 a second.
+ * For requests that clients repeat at once: a refusal is cheap, but thousands of them a second would cost other clients
+ * more than the refused work. `pauseMs` limits 300 connections to 300 refusals a second.
  */
 export function createRefuseSlowly(pauseMs = 1_000): RefuseSlowly {
   let pausing = 0;
@@ -139,7 +142,7 @@ export function createRefuseSlowly(pauseMs = 1_000): RefuseSlowly {
     } catch (error) {
       if (!isRefusal(error) || pausing >= maxPausing) throw error;
       pausing += 1;
-      // Who has gone need not be waited for, nor does the service that stops.
+      // The pause ends when the client leaves or the service stops.
       await pause(pauseMs, request.signal);
       pausing -= 1;
       throw error;
@@ -152,7 +155,7 @@ function isRefusal(error: unknown): boolean {
   return ['too-many-requests', 'unavailable', 'quota-exceeded'].includes(error.code);
 }
 
-/** Throws `not-found` with the devices that were named and are not among those found. */
+/** Throws `not-found` with the named devices that are not among those found. */
 export function refuseUnknown(uuids: string[], found: { uuid: string }[]): void {
   const known = new Set(found.map(({ uuid }) => uuid));
   const unknown = uuids.filter((uuid) => !known.has(uuid));

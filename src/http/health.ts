@@ -7,7 +7,7 @@ import { type HttpOptions, type HttpServer, startHttp } from './server.ts';
 
 type HealthOptions = ProbeDeps & Pick<HttpOptions, 'host' | 'port' | 'log' | 'clock'>;
 
-/** Serves `/livez` and `/readyz` on an address of their own. Rejects when it cannot be had. */
+/** Serves `/livez` and `/readyz` on a port of their own. Rejects if it cannot listen there. */
 export function startHealth({ listUnready, ...options }: HealthOptions): Promise<HttpServer> {
   return startHttp({
     ...options,
@@ -19,11 +19,11 @@ export function startHealth({ listUnready, ...options }: HealthOptions): Promise
 }
 
 type ProbeDeps = {
-  /** Names of what keeps work away (`starting`, `database`, …); empty when ready. Never waits long. */
+  /** Names what makes the service unready (`starting`, `database`, …); empty when ready. Never waits long. */
   listUnready: () => Promise<string[]>;
 };
 
-/** What orchestrators and load balancers ask: whether to restart, and whether to send work. */
+/** For orchestrators and load balancers: whether to restart the process, and whether to send it work. */
 export function probeRoutes({ listUnready }: ProbeDeps): Route[] {
   return [
     defineRoute({
@@ -62,15 +62,15 @@ export function probeRoutes({ listUnready }: ProbeDeps): Route[] {
 const BridgeStatus = z
   .object({
     connectorName: z.string(),
-    /** `absent`: no process runs it. */
+    /** `absent`: no process runs the bridge. */
     state: z.enum(['connected', 'disconnected', 'absent']),
-    /** Since when; null where no process runs it. */
+    /** Since when; null if no process runs the bridge. */
     sinceTs: timestamp.nullable(),
     reason: z
       .string()
       .nullable()
       .describe('Why it is not connected, as a code from docs/brokers.md.'),
-    /** Where one process at a time is connected: whether one holds the lease; null elsewhere. */
+    /** Whether a process holds the lease, for a bridge that one process at a time connects; null for others. */
     lease: z.enum(['held', 'free']).nullable(),
     holder: z.string().nullable().describe('The process that holds the lease: machine and number.'),
     lastInTs: timestamp.nullable(),
@@ -110,18 +110,18 @@ const StatusResponse = z.object({
 });
 
 type StatusDeps = {
-  /** Names of what is not well (`database`, `sessions`, …); empty when all is. Never waits long. */
+  /** Names of the parts that fail (`database`, `sessions`, …); empty when all work. Never waits long. */
   findFailures: () => Promise<string[]>;
-  /** What is known of why things are not well; their names are in `degraded` too. Nothing of any account. */
+  /** Known reasons for failures. Their names are in `degraded` too. They reveal nothing about any account. */
   listReasons?: () => { name: string; reason: string; sinceTs: number }[];
   /**
-   * All bridges of the configuration; empty where they cannot be looked up. Strangers read it: no
-   * address of a broker, no device.
+   * All configured bridges; empty if they cannot be looked up. Anybody can read them, so they name no broker's address
+   * and no device.
    */
   listBridges?: () => Promise<z.infer<typeof BridgeStatus>[]>;
 };
 
-/** Specification 4.6. */
+/** Specification section 4.6. */
 export function statusRoutes(deps: StatusDeps): Route[] {
   const { findFailures, listReasons = () => [], listBridges = async () => [] } = deps;
   return [

@@ -11,23 +11,23 @@ import type { Route } from './route.ts';
 
 type ReserveDeps = {
   budget: MemoryBudget;
-  /** A part of it, for those with a larger body: whoever lets these come slowly is in the way of these only. */
+  /** A part of it for large bodies, so that a client that sends one slowly delays only other large ones. */
   largeBudget: MemoryBudget;
-  /** Whether memory is short: nothing new is begun then. */
+  /** Whether memory is short: then no new request begins. */
   isShort: () => boolean;
   /** Larger bodies are refused. */
   bodyLimitBytes: number;
-  /** How long a request may wait for room before it is told to try again later. */
+  /** How long a request may wait for memory before it is told to try again later. */
   patienceMs?: number;
 };
 
-/** What a request takes up from its body on until its answer is sent. */
+/** The memory that a request reserves, from its body until its answer is sent. */
 type RequestPlace = Pick<Reservation, 'resize' | 'leave'>;
 
 /**
- * Waits for the room that a request takes. Throws `unavailable`, to be answered 503 with Retry-After,
- * where that takes too long, too many wait already, or memory is short; and an error of status 413 at once
- * where a larger body is announced than the route takes.
+ * Waits for the memory that a request needs. Throws `unavailable` (503 with Retry-After) if that takes too long, too
+ * many requests wait already, or memory is short. Throws an error with status 413 at once if the announced body is
+ * larger than the route takes.
  */
 export type ReserveMemory = (
   ctx: Context,
@@ -35,15 +35,15 @@ export type ReserveMemory = (
   caller: Account | Token | null,
 ) => Promise<RequestPlace>;
 
-/** What most requests take at most, their body left out: rows, the answer as text, the answer as bytes. */
+/** The most that most requests take without their body: rows, the answer as text, the answer as bytes. */
 const usualBytes = 65_536;
-/** Text, what is built from it, what is checked and what is stored: so many times the body. */
+/** Multiple of the body's size: its text, what is parsed from it, checked and stored. */
 const bodyFactor = 4;
 const comeLaterSeconds = 5;
 const patienceMs = 5_000;
-/** A body up to here is waited for before it takes any room: so much of it is kept by its connection anyway. */
+/** Up to this size the service waits for a body before it reserves memory: the connection buffers that much anyway. */
 const smallBytes = 16_384;
-/** A larger one may take so long while others wait for its room. */
+/** How long a larger body may take to arrive while others wait for its memory. */
 const arrivalMs = 2_000;
 
 const noPlace: RequestPlace = { resize() {}, leave() {} };
@@ -61,11 +61,11 @@ export function createReserveMemory(deps: ReserveDeps): ReserveMemory {
     const most = route.answerBytes ?? usualBytes;
     const bytes = most > usualBytes ? expected.of(answer, usualBytes, most) : most;
     const enter = async (where: MemoryBudget, needed: number) => {
-      // It left while it was found out who it is: nothing would tell that its place is free again.
+      // The client left during authentication: no `close` event would release the reservation.
       if (ctx.res.closed) throw comeLater(ctx, 'The client disconnected.');
       const place = where.enter(name, needed);
       if (!place) throw comeLater(ctx, 'Too many requests are waiting already: try again later.');
-      // An answer that is being sent still takes its room, and so does a client that reads slowly.
+      // The memory stays reserved while the answer is being sent, for a client that reads slowly too.
       ctx.res.once('close', place.leave.bind(place));
       if (!place.isIn) {
         answers.hurry();
@@ -73,7 +73,7 @@ export function createReserveMemory(deps: ReserveDeps): ReserveMemory {
       }
       return place;
     };
-    // One in chunks is not kept unread, however short it must be.
+    // A connection does not buffer a chunked body, however short it is.
     const isLarge = body > smallBytes || (body > 0 && ctx.get('transfer-encoding') !== '');
     if (isLarge) await enter(largeBudget, bodyFactor * body);
     else if (body > 0) await hasArrived(ctx.req);
@@ -91,7 +91,7 @@ export function createReserveMemory(deps: ReserveDeps): ReserveMemory {
   };
 }
 
-/** Ends a request whose body is still to come when others could have its room. */
+/** Ends a request whose body is still incomplete when others could use its memory. */
 function hurry({ req, res }: Context, budgets: MemoryBudget[], longestMs: number): void {
   const timer = setInterval(() => {
     if (req.complete) clearInterval(timer);
@@ -115,26 +115,26 @@ function comeLater(ctx: Context, message: string): DomainError {
   return new DomainError('unavailable', message, { retryAfterSeconds: comeLaterSeconds });
 }
 
-/** An account's requests share its room, those without an account their network's. */
+/** Requests share the memory of their account, or without an account that of their network. */
 function nameOf(ctx: Context, caller: Account | Token | null): string {
   if (caller && 'accountId' in caller) return `account ${caller.accountId}`;
   const { address } = ctx.state as RequestState;
   return `address ${network(address)}`;
 }
 
-/** Pairs of account and route that are remembered. */
+/** The number of pairs of account and route that are remembered. */
 const maxRemembered = 10_000;
-/** An answer may turn out so many times as large as those before. */
+/** An answer may be this many times as large as the ones before. */
 const margin = 2;
-/** How much of what was large once is still expected with each later answer. */
+/** Each later answer keeps this much of the largest size that is still expected. */
 const decay = 0.99;
 
 /**
- * What requests are expected to take, by what answers to the same took lately. What may be large mostly is
- * not: if each took the most that it could, few would run at once.
+ * Predicts what a request takes from recent answers to the same account and route. Answers that may be large rarely
+ * are: if each request reserved the maximum, few could run at once.
  */
 type ExpectedBodies = {
-  /** In bytes: between `least` and `most`, and `most` where nothing is known. */
+  /** In bytes, between `least` and `most`; `most` if nothing is known. */
   of(name: string, least: number, most: number): number;
   learn(name: string, bytes: number): void;
 };
@@ -153,15 +153,15 @@ function createExpectedBodies(): ExpectedBodies {
 }
 
 const lookMs = 1_000;
-/** Shorter than others wait for room, so that the first of them has it. */
+/** Shorter than others wait for memory (`patienceMs`), so that the first of them gets it. */
 const stalledMs = 3_000;
 
-/** What a client had taken when it was looked at, and how often it took nothing since. */
+/** What a client had taken at the last check, and for how long it has taken nothing since. */
 type Seen = { takenBytes: number; stalledMs: number };
 
 /**
- * Answers that take room until their clients have taken them. While others wait for that room, an answer of which
- * nothing was taken for three seconds is broken off, and its connection closed.
+ * Answers that occupy memory until their clients have read them. While others wait for memory, an answer of which the
+ * client has read nothing for three seconds is cut off, and its connection closed.
  */
 class StalledAnswers {
   readonly #budgets: readonly Pick<MemoryBudget, 'isWanted'>[];
@@ -177,7 +177,7 @@ class StalledAnswers {
     response.once('close', () => this.#open.delete(response));
   }
 
-  /** Somebody waits for room: answers are looked at for as long as somebody does. */
+  /** Starts checking answers, for as long as somebody waits for memory. */
   hurry(): void {
     this.#timer ??= setInterval(() => this.#look(), lookMs).unref();
   }
@@ -194,7 +194,7 @@ class StalledAnswers {
   }
 }
 
-/** An answer that is still being made waits for nobody: only what its connection could not hand over counts. */
+/** An answer that is still being created is not stalled: only bytes that its connection could not send count. */
 function isStalled({ socket }: ServerResponse, seen: Seen): boolean {
   const waitingBytes = socket?.writableLength ?? 0;
   const takenBytes = (socket?.bytesWritten ?? 0) - waitingBytes;
@@ -205,8 +205,8 @@ function isStalled({ socket }: ServerResponse, seen: Seen): boolean {
 }
 
 /**
- * Resolves once all of a body has come, and reads nothing of it: for one that a connection keeps unread. Throws
- * `invalid-input` where the client leaves before.
+ * Resolves once a whole body has arrived, without reading it: for a body that the connection buffers. Throws
+ * `invalid-input` if the client leaves before that.
  */
 async function hasArrived(request: IncomingMessage): Promise<void> {
   if (request.complete) return;
@@ -220,7 +220,7 @@ async function hasArrived(request: IncomingMessage): Promise<void> {
   try {
     await promise;
   } finally {
-    // Whoever reads it begins as if nobody had listened.
+    // Whoever reads the body finds the request as if nothing had listened to it.
     request.off('readable', onReadable).off('close', onClose);
   }
 }

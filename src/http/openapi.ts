@@ -10,7 +10,7 @@ type Document = ReturnType<typeof createDocument>;
 type Operation = NonNullable<ZodOpenApiPathsObject[string]['get']>;
 type Responses = NonNullable<Operation['responses']>;
 
-/** The reference of all routes that are not hidden, from the very schemas that validate them. */
+/** The OpenAPI document of all routes that are not hidden, made from the schemas that validate them. */
 export function createOpenApi(
   routes: Route[],
   version: string,
@@ -105,7 +105,7 @@ function streamedBody(takes: Record<string, string>): NonNullable<Operation['req
   return { required: true, content: Object.fromEntries(types) };
 }
 
-/** OpenAPI 3.1, Security Requirement Object: of a scheme without scopes of its own the list names roles. */
+/** OpenAPI 3.1, Security Requirement Object: for a scheme without scopes of its own, the list names roles. */
 function securityOf({ auth, scope }: Route): Record<string, string[]>[] {
   if (auth === 'none') return [];
   if (auth === 'ticket') return [{ ticket: [] }];
@@ -128,7 +128,7 @@ function success(route: Route): Responses['200'] {
   };
 }
 
-/** What routes take and give, by names for generated types; a schema of several routes has one of its own. */
+/** Names the input and output schemas for generated types. A schema with an `id` keeps that name. */
 function nameSchemas(routes: Route[]): Record<string, z.ZodType> {
   const names = new Map<z.ZodType, string>();
   for (const { name, body, response, streams } of routes) {
@@ -152,13 +152,13 @@ function pathAsName({ method, path }: Route): string {
 
 type WebhookOperation = NonNullable<ZodOpenApiPathsObject[string]['post']>;
 
-/** What this service posts to others, by name: `body` is what they get. */
+/** What this service posts to others, by name. `body` is the schema of what they receive. */
 export type WebhookDocs = Record<
   string,
   { summary: string; description: string; body: z.ZodType; headers: Record<string, string> }
 >;
 
-/** One of them, as an operation of the reference. */
+/** A webhook as an operation of the reference. */
 function describeWebhook({
   summary,
   description,
@@ -187,7 +187,7 @@ function describeWebhook({
 type Parameter = { description?: string; schema?: { description?: string } };
 type WithPaths = { paths?: Record<string, object> };
 
-/** Says of each parameter what its schema says: pages and generators read the parameter's own description. */
+/** Copies each schema's description to its parameter, because pages and generators read the parameter's own. */
 function describeParameters<D extends WithPaths>(document: D): D {
   const paths = mapRecord(document.paths ?? {}, (path) =>
     mapRecord(path as Record<string, { parameters?: Parameter[] }>, ({ parameters, ...rest }) => ({
@@ -211,9 +211,9 @@ type Json = Record<string, unknown>;
 type WithSchemas = { components?: { schemas?: Record<string, unknown> } };
 
 /**
- * Names each object within a named schema that has no name of its own, after where it is: `sessions` of
- * `ListSessionsResponse` holds `ListSessionsResponseSessionsItem`. Generators would number them otherwise, in an
- * order that changes. Follows no reference: a schema may refer to itself. Throws where two have one name.
+ * Names each unnamed object within a named schema after its place: `sessions` of `ListSessionsResponse` becomes
+ * `ListSessionsResponseSessionsItem`. Otherwise generators would number them, in an order that changes. Follows no
+ * reference, because a schema may refer to itself. Throws if two get the same name.
  */
 function nameInnerSchemas<D extends WithSchemas>(document: D): D {
   const schemas = document.components?.schemas;
@@ -257,7 +257,7 @@ function mapValues(members: Json, owner: string, change: (part: unknown, name: s
 const isJson = (part: unknown): part is Json =>
   typeof part === 'object' && part !== null && !Array.isArray(part);
 
-/** An object with members: a map or any object needs no name. */
+/** An object with members. A map or an arbitrary object needs no name. */
 const isObject = ({ type, properties }: Json) =>
   type === 'object' && Object.keys((properties as Json | undefined) ?? {}).length > 0;
 
@@ -265,12 +265,12 @@ type Schemas = Record<string, unknown>;
 type Referring = { components?: { schemas?: Schemas } };
 
 const refPattern = /"#\/components\/schemas\/([^"]+)"/g;
-/** What the library adds to the name of a schema as it is answered, where it may differ as it is asked for. */
+/** The library's suffix for the output form of a schema, where it may differ from the input form. */
 const suffix = 'Output';
 
 /**
- * Leaves out schemas that nothing refers to, and gives the plain name to one that is only answered, or answered as
- * it is asked for: the library makes both forms of each that it is given by name.
+ * Removes schemas that nothing refers to. Gives the plain name to a schema that is only output, or whose output form
+ * equals its input form: the library creates both forms of each named schema.
  */
 function tidySchemaNames<D extends Referring>(document: D): D {
   const { schemas = {} } = document.components ?? {};
@@ -287,7 +287,7 @@ function tidySchemaNames<D extends Referring>(document: D): D {
     );
     return JSON.parse(text) as T;
   };
-  // Of two that are alike the one as it is asked for comes first, and stays.
+  // Of two equal forms, the input form comes first and is kept.
   const named = new Map<string, unknown>();
   for (const [name, schema] of Object.entries(schemas)) {
     const plain = plainNameOf(name);
@@ -299,7 +299,7 @@ function tidySchemaNames<D extends Referring>(document: D): D {
   });
 }
 
-/** Those that are referred to from elsewhere than other schemas, and those that these refer to. */
+/** Schemas that something other than a schema refers to, and those that these refer to. */
 function findUsed(document: Referring, schemas: Schemas): ReadonlySet<string> {
   const used = new Set<string>();
   const waiting = [...namesIn({ ...document, components: {} })];
@@ -312,8 +312,8 @@ function findUsed(document: Referring, schemas: Schemas): ReadonlySet<string> {
 }
 
 /**
- * Answered forms that say the same as what is asked for, but that nothing else is in them. All may be alike until
- * they are found to differ; what refers to one that differs does too.
+ * Output forms that equal their input forms, apart from forbidding further members. Starts with all of them, and
+ * removes those that differ and those that refer to one that differs.
  */
 function findAlike(schemas: Schemas): ReadonlySet<string> {
   const alike = new Set(Object.keys(schemas).filter((name) => plainOf(name) in schemas));
@@ -339,11 +339,11 @@ const plainOf = (name: string) => (name.endsWith(suffix) ? name.slice(0, -suffix
 
 const marker = 'x-data';
 
-/** How the data of each message of a stream is documented: to be put right by `sayMessages`. */
+/** Documents the data of a stream's messages; `sayMessages` corrects it afterwards. */
 const documentMessages = (schema: z.ZodType) => ({ schema, [marker]: {} });
 
 /**
- * A stream is text for OpenAPI 3.1, which cannot say what its messages are. `x-data` refers to the schema of their
+ * OpenAPI 3.1 describes a stream as text, and cannot say what its messages are. `x-data` refers to the schema of their
  * data, so that generated code has a type for it.
  */
 function sayMessages<D extends object>(document: D): D {
@@ -416,7 +416,7 @@ function describeStatus(status: number, route: Route): string {
   return saidOf[status] ?? `${STATUS_CODES[status] ?? 'Error'}.`;
 }
 
-/** What a route answers beside 200. What every route can answer is not repeated by its author. */
+/** What a route answers besides 200. It adds what every route can answer, so authors do not repeat that. */
 function failures(route: Route): FailureResponses {
   const statuses = new Set([...route.errors, 500, 503]);
   if (route.body ?? route.query) statuses.add(400);

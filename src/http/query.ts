@@ -8,8 +8,9 @@ import { isPercentEncodedUtf8, isStorable } from './body.ts';
 import { invalid, maxProblems, type Route } from './route.ts';
 
 /**
- * The routes of the interface specification: what it does not name in a query has no effect there, filters that exclude
- * each other match nothing, and its answers stay as they are. The header `X-Warnings` says so instead.
+ * Routes of the interface specification. It lets a query contain unknown parameters, which have no effect, and filters
+ * that exclude each other, which match nothing. The answers stay as specified; the header `X-Warnings` reports the
+ * mistake.
  */
 const specified: ReadonlySet<string> = new Set([
   '/v1/auth/login',
@@ -27,14 +28,14 @@ const specified: ReadonlySet<string> = new Set([
   '/v2/status',
 ]);
 
-/** As many characters as a proxy in front is sure to let through. */
+/** Characters that any proxy in front is sure to let through. */
 const longestHeader = 2_000;
 
 /**
- * The query as an object, for the route's schema. A parameter given twice and one that cannot be read are refused. A
- * parameter that the route does not know, and filters that exclude each other, are refused by name (`invalid-input`), or,
- * on a route of the specification, told in `X-Warnings`: a list of `{ path, message }` in JSON. A time in seconds is told
- * in it on every route.
+ * Returns the query as an object, for the route's schema. Throws `invalid-input` for a parameter that is repeated or
+ * unreadable, and for one that the route does not know or filters that exclude each other. On a route of the
+ * specification the latter two are listed in the header `X-Warnings` instead, as JSON `[{ path, message }]`. Every
+ * route lists times that look like seconds there.
  */
 export function readQuery(ctx: Context, route: Route): unknown {
   const problems = findUnreadable(ctx, route);
@@ -49,10 +50,10 @@ export function readQuery(ctx: Context, route: Route): unknown {
   return route.query ? { ...ctx.query } : undefined;
 }
 
-/** Pages for people get what mail programs and searches append. */
+/** Pages for people ignore unknown parameters: mail programs and search engines append some. */
 const isInterface = ({ path }: Route) => /^\/v\d\//.test(path);
 
-/** Of what the route does not know there is nothing to be read. */
+/** Problems of reading the query. Unknown parameters are not decoded, so they need not be percent-encoded UTF-8. */
 function findUnreadable(ctx: Context, route: Route): Problem[] {
   const known = knownOf(route);
   const problems = Object.entries(ctx.query)
@@ -72,7 +73,7 @@ function findUnreadable(ctx: Context, route: Route): Problem[] {
   return problems;
 }
 
-/** A time with an offset whose `+` was not encoded: in a query that is a space (URL Standard, section 5.1). */
+/** A time with an offset whose `+` was not encoded: in a query, `+` means a space (URL Standard, section 5.1). */
 const lostPlus = /T\d\d:\d\d\S* \d\d:?\d\d$/;
 
 function findUnknown({ query }: Context, route: Route): Problem[] {
@@ -87,15 +88,15 @@ function findUnknown({ query }: Context, route: Route): Problem[] {
   });
 }
 
-/** Null: its schema does not say. */
+/** The names that the route's schema takes; null if the schema cannot list them. */
 function knownOf({ query, auth }: Route): string[] | null {
   const own = query instanceof z.ZodObject ? Object.keys(query.shape) : query ? null : [];
   return auth === 'ticket' ? [...(own ?? []), 'ticket'] : own;
 }
 
 /**
- * Filters that nothing can match together: an empty answer would look as if nothing had happened. A range that ends
- * before it starts is one on every route; the route itself knows the others.
+ * Filters that exclude each other: an empty answer would look as if nothing had happened. `start` and `end` mean the
+ * same on every route; the route itself knows about its other filters.
  */
 function findContradictions({ query }: Context, route: Route): Problem[] {
   const known = knownOf(route) ?? [];
@@ -109,14 +110,14 @@ function findContradictions({ query }: Context, route: Route): Problem[] {
   return read.success ? [...problems, ...route.findContradictions(read.data)] : problems;
 }
 
-/** A time of this century in seconds is one of January 1970 in milliseconds. */
+/** A time of this century in seconds means January 1970 if it is read as milliseconds. */
 function findSeconds({ query }: Context): Problem[] {
   return ['start', 'end']
     .filter((name) => /^\d{9,10}$/.test(String(query[name] ?? '')))
     .map((path) => ({ path, message: 'looks like seconds: expected milliseconds since 1970' }));
 }
 
-/** Header values are ASCII (RFC 9110 section 5.5); the names come from the client. */
+/** Header values are ASCII (RFC 9110 section 5.5), but the names come from the client. */
 function headerOf(warnings: Problem[]): string {
   const told: Problem[] = [];
   for (const warning of warnings) {

@@ -23,16 +23,18 @@ type Input<A extends Auth, P, Q, B, W> = {
   body: Parsed<B>;
   account: AccountOf<A>;
   request: RequestInfo;
-  /** What `warnOf` says of the body. */
+  /** Warnings of `warnOf` about the body. */
   warnings: W[];
-  /** Makes what the route makes once for each Idempotency-Key, where it takes one. */
+  /** Runs what the route creates once per Idempotency-Key, if the route takes one. */
   once: Once;
 };
 
 type Method = 'get' | 'post' | 'put' | 'delete';
 
 type Documentation = {
-  /** What generated clients call it, and its schemas after; each route of the reference has its own. */
+  /**
+   * Its name in generated clients and the stem of its schemas' names. Each route in the reference has one of its own.
+   */
   name?: string;
   method: Method;
   /** Path as OpenAPI writes it: `/v2/devices/{deviceAuthUuid}`. */
@@ -41,37 +43,37 @@ type Documentation = {
   description?: string;
   /** Group in the reference. */
   tag: string;
-  /** Statuses beyond 200 the handler itself gives rise to; what every route can answer is added. */
+  /** Error statuses that the handler itself causes. Those that every route can answer are added. */
   errors: readonly number[];
-  /** Response headers that are documented, by name. */
+  /** Documented response headers, by name. */
   responseHeaders?: Record<string, string>;
-  /** Media types of streamed answers, beside (or, with `json: false`, instead of) JSON. */
+  /** Media types of streamed answers, in addition to JSON, or instead of it with `json: false`. */
   streams?: { types: string[]; json?: boolean };
-  /** Media types of a body that the handler reads as it comes, of any size, with an example of each. */
+  /** Media types of a body of any size that the handler reads as a stream, with an example of each. */
   takes?: Record<string, string>;
-  /** Its 503 is an answer like any other, given every few seconds: it is not logged. */
+  /** Its 503 is a normal answer, given every few seconds, so it is not logged. */
   quiet?: boolean;
-  /** Its body is a form of a page of this service; JSON otherwise. */
+  /** Its body is a form from one of this service's own pages, not JSON. */
   isForm?: boolean;
-  /** Its body is a list, whose elements are read and checked one by one; `body` is the schema of the whole. */
+  /** Its body is a list, whose elements are read and checked one by one. `body` is the schema of the whole. */
   listBody?: ListBody;
-  /** Decides who may use a route that needs no login, before its body is read. Throws to refuse. */
+  /** Decides who may use a route that needs no login, before the body is read. Throws to refuse. */
   admit?: (request: RequestInfo) => Promise<void>;
   /** Leave it out of the reference. */
   hidden?: boolean;
-  /** What a request takes in memory at most, in bytes, its body left out; what most take if absent. */
+  /** The most memory that a request takes without its body, in bytes; the usual amount if absent. */
   answerBytes?: number;
-  /** Its answer does not end: what it takes has a bound of its own, and the request's room is left. */
+  /** Its answer does not end. The stream has a memory limit of its own, so the request gives back what it reserved. */
   isEndless?: boolean;
-  /** Its answer has passwords, tokens or keys in it: for everybody, or for sessions and not for API keys. */
+  /** Its answer contains passwords, tokens or keys: for every caller, or for sessions but not for API keys. */
   secrets?: 'always' | 'sessions';
-  /** Answered also when the service is short of memory, and takes next to none. */
+  /** Answered even when the service is short of memory; takes almost none. */
   isVital?: boolean;
-  /** With which scope an API key opens it; absent: none does. */
+  /** The scope that an API key needs; absent: no API key may use the route. */
   scope?: Scope;
-  /** No device by itself can be told apart in it: a key that is confined to labels does not open it. */
+  /** Concerns the account as a whole, not single devices, so keys restricted to labels may not use it. */
   isOfWholeAccount?: boolean;
-  /** It makes something, and takes an Idempotency-Key: its handler makes it by `once`. */
+  /** Creates something and takes an Idempotency-Key: the handler creates it through `once`. */
   takesKey?: boolean;
 };
 
@@ -84,21 +86,25 @@ type Definition<
   W extends Problem,
 > = Documentation & {
   auth: A;
-  /** What does not match is answered 404: there is no such thing. */
+  /** A path that does not match is answered 404: no such resource. */
   params?: P;
   query?: Q;
   /** Filters of a valid query that exclude each other, by their names. */
   findContradictions?: (query: Parsed<Q>) => Problem[];
   body?: B;
-  /** A body that works as it is, but for identifiers and tokens: the reference's, and each is sent in a test. */
+  /**
+   * A body that works as it is, except for identifiers and tokens. The reference shows it, and a test sends each one.
+   */
   example?: B extends z.ZodType ? z.input<B> : never;
   response: R;
-  /** What there is to say of a body as it was sent, and read if it is valid; with `?strict=true` it is 400. */
+  /**
+   * Warnings about a body as it was sent, with the parsed body if it is valid. With `?strict=true` they become a 400.
+   */
   warnOf?: (schema: z.ZodType, sent: unknown, body?: Parsed<B>) => W[];
   handler: (input: Input<A, P, Q, B, W>) => Promise<z.input<R> | Streamed | JsonText>;
 };
 
-/** What reaches a route unparsed. */
+/** A route's input before it is parsed. */
 type RawInput = {
   params: unknown;
   query: unknown;
@@ -108,7 +114,7 @@ type RawInput = {
   once?: Once | undefined;
 };
 
-/** A route with its types worn off, as the application and the reference take it. */
+/** A route without its type parameters, for the application and the reference. */
 export type Route = Documentation & {
   auth: Auth;
   params?: z.ZodType;
@@ -118,11 +124,11 @@ export type Route = Documentation & {
   body?: z.ZodType;
   example?: unknown;
   response: z.ZodType;
-  /** Parses, then handles. Throws `invalid-input` with every problem, or `not-found` for a wrong path parameter. */
+  /** Parses, then handles. Throws `invalid-input` with all problems, or `not-found` for a wrong path parameter. */
   call(raw: RawInput): Promise<unknown>;
 };
 
-/** One operation: what it takes and gives, in the schemas that validate it and document it. */
+/** One operation. The schemas of its input and output both validate and document it. */
 export function defineRoute<
   A extends Auth,
   R extends z.ZodType,
@@ -160,7 +166,7 @@ export function defineRoute<
   };
 }
 
-/** A path that names nothing possible names nothing: 404, the same as for what does not exist. */
+/** A path parameter that cannot name anything is answered 404, like a resource that does not exist. */
 function parseParams(schema: z.ZodType | undefined, raw: unknown): unknown {
   if (!schema) return undefined;
   const result = schema.safeParse(raw);
@@ -180,14 +186,14 @@ const strict = z
     },
   });
 
-/** The query of a route that refuses, when it is asked to, what it otherwise warns of. */
+/** Adds `strict` to the query of a route that has warnings. */
 function strictly(query: z.ZodType | undefined): z.ZodType {
   return query instanceof z.ZodObject ? query.extend({ strict }) : z.object({ strict });
 }
 
 /**
- * Parses query and body and throws every problem of both at once; where the body is wrong, or with
- * `?strict=true`, the warnings are among them.
+ * Parses query and body, and throws all problems of both together. If the body is invalid, or with `?strict=true`, the
+ * warnings are among them.
  */
 function parseInput(
   schemas: { query?: z.ZodType | undefined; body?: z.ZodType | undefined },
@@ -197,7 +203,7 @@ function parseInput(
   const query = schemas.query?.safeParse(raw.query);
   const body = schemas.body?.safeParse(raw.body);
   const warnings = warn(body?.data);
-  // A name that nobody knows is mostly one that is missing, misspelt.
+  // An unknown name is usually a misspelling of one that is missing.
   const isTold = body?.success === false || isStrictQuery(query?.data);
   const problems = [
     ...problemsOf(query, (path) => String(path[0] ?? '')),
@@ -211,14 +217,14 @@ function parseInput(
 const isStrictQuery = (query: unknown): boolean =>
   typeof query === 'object' && query !== null && 'strict' in query && query.strict === 'true';
 
-// A large array of wrong elements must not be answered with a larger list of errors.
+// Keeps the list of errors short when a large array has many invalid elements.
 export const maxProblems = 100;
-/** Members that are checked before others have their turn. */
+/** Members checked before the loop yields to other requests. */
 const membersInTurn = 2_000;
 
 /**
- * Looks through a large body piece by piece, and throws as soon as as many problems are found as an
- * answer lists. What is left to `parseInput` then has few, and takes a few milliseconds.
+ * Checks a large body piece by piece, and throws as soon as it has found as many problems as an answer lists.
+ * `parseInput` then meets few problems, and takes a few milliseconds.
  */
 async function refuseLargeInvalid(schema: z.ZodType | undefined, body: unknown): Promise<void> {
   if (!schema || !isLarge(body)) return;
@@ -236,7 +242,7 @@ async function refuseLargeInvalid(schema: z.ZodType | undefined, body: unknown):
   await yieldToEventLoop();
 }
 
-/** Of all problems the answer has the first hundred, and says so. */
+/** An `invalid-input` error with the first hundred problems; its text says if there are more. */
 export function invalid(problems: Problem[]): DomainError {
   const detail =
     problems.length < maxProblems
@@ -263,12 +269,12 @@ type ListSchemas = {
 
 type WarnOf = ((schema: z.ZodType, sent: unknown, read?: never) => Problem[]) | undefined;
 
-/** Elements that are parsed before others have their turn. */
+/** Elements parsed before the loop yields to other requests. */
 const elementsInTurn = 20;
 
 /**
- * Parses a query and a body that is a list, element by element. Throws every problem, a hundred at most, with
- * the element's place in its path; warnings are of the elements, with such paths too.
+ * Parses a query, and a body that is a list, element by element. Throws all problems, at most a hundred. The paths of
+ * problems and warnings contain the element's index.
  */
 async function parseListInput(
   { query, body, listBody: { member } }: ListSchemas,

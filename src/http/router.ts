@@ -27,44 +27,44 @@ import type { Route } from './route.ts';
 
 export type RouterDeps = {
   routes: Route[];
-  /** Throws `unauthenticated` for a token that opens nothing. */
+  /** Throws `unauthenticated` for an invalid token. */
   authenticate: (token: string) => Promise<Account>;
-  /** The same of a ticket, which stands in the query; absent: no route takes one. */
+  /** The same for a ticket in the query; absent: no route takes tickets. */
   authenticateTicket?: ((ticket: string) => Promise<Account>) | undefined;
-  /** Told of each request whose account is known. */
+  /** Called for each request whose account is known. */
   onLogin?: ((request: IncomingMessage) => void) | undefined;
-  /** The token in the request's cookie; null where none came. Throws `forbidden` where it must not count. */
+  /** The token in the request's cookie; null if there is none. Throws `forbidden` if the cookie must not count here. */
   readCookie?:
     ((request: { method: string; header(name: string): string }) => string | null) | undefined;
-  /** Throws `not-found` unless the device has one of the labels to which the account's key is confined. */
+  /** Throws `not-found` unless the device has one of the labels to which the API key is restricted. */
   checkReach?:
     | ((accountId: number, deviceUuid: string, labels: readonly string[]) => Promise<void>)
     | undefined;
-  /** Counts a request of an account; nothing is counted without it. */
+  /** Counts a request of an account; absent: requests are not counted. */
   takeRequest?: ((accountId: number) => Allowance) | undefined;
-  /** Begins what a request of an account does; absent: nobody has to know whose it is. */
+  /** Starts recording what a request does for its account; absent: nothing is recorded. */
   beginWork?: ((accountId: number) => Work) | undefined;
   /** Resolves when what was read is as safe as a commit (`Database.confirmReads`); absent: it always is. */
   confirmReads?: (() => Promise<void>) | undefined;
-  /** Answers requests with an Idempotency-Key; without it they are answered as those without. */
+  /** Answers requests with an Idempotency-Key; absent: the key is ignored. */
   runOnce?: RunOnce | undefined;
   readBody: BodyReader;
   reserveMemory: ReserveMemory;
-  /** Requests whose bodies may take as long as they keep coming. */
+  /** Requests whose bodies may take as long as they keep arriving. */
   ownPace: WeakSet<IncomingMessage>;
-  /** How long these may wait for their next piece; 60 s. */
+  /** How long such a body may pause; default 60 s. */
   bodyStallMs?: number | undefined;
   /** Aborts when the service stops. */
   stopping: AbortSignal;
 };
 
-/** What a request does for an account: all that `run` began, until `end`. */
+/** A request's work for an account: everything that `run` starts, until `end`. */
 type Work = { run<T>(work: () => Promise<T>): Promise<T>; end(): void };
 
-/** An answer as text, and as the bytes that are sent. */
+/** An answer is in memory as text and as the bytes that are sent. */
 const sentFactor = 3;
 
-/** Answers the routes; what none of them answers is 404, or 405 with `Allow`. */
+/** Answers the routes. Anything else is answered 404, or 405 with `Allow`. */
 export function mountRoutes(app: Koa, deps: RouterDeps): void {
   const router = new Router();
   for (const route of deps.routes.toSorted(writtenOutFirst)) {
@@ -77,7 +77,7 @@ export function mountRoutes(app: Koa, deps: RouterDeps): void {
   app.use((ctx) => refuse(router, ctx));
 }
 
-/** The first route that fits is taken: `/devices/profile` goes before `/devices/{deviceAuthUuid}`. */
+/** The first matching route wins, so `/devices/profile` goes before `/devices/{deviceAuthUuid}`. */
 function writtenOutFirst(a: Route, b: Route): number {
   // In ASCII, `{` comes after every letter and digit.
   return a.path < b.path ? -1 : 1;
@@ -91,7 +91,7 @@ function refuse(router: Router, ctx: Context): void {
   ctx.status = 204;
 }
 
-/** With HEAD where there is GET (RFC 9110 section 9.3.2). */
+/** Includes HEAD where there is GET (RFC 9110 section 9.3.2). */
 function methodsOf(router: Router, { path, method }: Context): string[] {
   const methods = router.match(path, method).path.flatMap((layer) => layer.methods);
   return [...new Set(methods)].sort();
@@ -121,7 +121,7 @@ async function answer(
     return answerTo(deps, route, request, ctx);
   const work = deps.beginWork(account.accountId);
   const isSent = new Promise<void>((resolve) => ctx.res.once('close', resolve));
-  // Also where the client left long before: what it asked for is still its account's work.
+  // Even if the client left long ago, the work that it started belongs to its account.
   return work
     .run(() => answerTo(deps, route, request, ctx))
     .finally(() => void isSent.then(work.end));
@@ -168,8 +168,8 @@ async function answerTo(
 }
 
 /**
- * RFC 9110 section 13.1.1: nothing here has an entity tag, so none matches, and what was to be changed only if it is as
- * it was read must stay. Throws 412; `*` holds for whatever is there.
+ * RFC 9110 section 13.1.1: resources here have no entity tags, so no tag matches, and a change under a condition must
+ * not happen. Throws 412. `*` holds for whatever exists.
  */
 function checkCondition(ctx: Context): void {
   const tags = ctx.get('if-match').trim();
@@ -177,7 +177,7 @@ function checkCondition(ctx: Context): void {
   ctx.throw(412, 'Resources here have no entity tags, so only If-Match: * can hold');
 }
 
-/** Whoever reads it, each piece is made as a part of the request. */
+/** Produces each piece in the request's async context, whoever reads it. */
 function readHere<T>(source: AsyncIterable<T>): AsyncIterable<T> {
   const here = AsyncLocalStorage.snapshot();
   return {
@@ -193,10 +193,10 @@ function readHere<T>(source: AsyncIterable<T>): AsyncIterable<T> {
 }
 
 /**
- * Answers a request that was to change something. Where the answer says that there was nothing to change ("there is no
- * such device", "there is an account with this address", a second DELETE), it goes by what was read, and its sender takes
- * it for the outcome of an earlier attempt: it waits until a failover cannot undo that. So does a 401 of a DELETE, which
- * may have ended what let its sender in.
+ * Runs a request that may change something. An answer that says that there was nothing to change ("there is no such
+ * device", "there is an account with this address", a second DELETE) depends on what was read, and its sender takes it
+ * for the outcome of an earlier attempt. Such an answer waits until a failover cannot undo what was read. So does a 401
+ * to a DELETE, because an earlier attempt may have removed the very login that it used.
  */
 async function confirmed(
   { method }: Route,
@@ -217,7 +217,10 @@ async function confirmed(
 const isUnauthenticated = (error: unknown) =>
   error instanceof DomainError && error.code === 'unauthenticated';
 
-/** Nothing tells a client that has ended its side from one that has gone, and an endless answer waits for neither. */
+/**
+ * Ends an endless answer when the client ends its side: a client that has only half-closed looks like one that has
+ * gone.
+ */
 function endWithClient(socket: Socket): void {
   const end = () => socket.destroy();
   if (socket.readableEnded) end();
@@ -262,7 +265,7 @@ async function checkLabels(
     await checkReach?.(account.accountId, deviceAuthUuid, labels);
 }
 
-/** Who sends a bearer token means that one, whatever cookies a browser adds. */
+/** A bearer token takes precedence over any cookie that a browser adds. */
 function tokenOf(ctx: Context, { readCookie }: RouterDeps): string {
   const ofCookie = ctx.get('authorization') === '' ? readCookie?.(cookieRequest(ctx)) : null;
   return ofCookie ?? bearer(ctx);
@@ -287,25 +290,25 @@ function ticketOf({ query: { ticket } }: Context): string {
 }
 
 export type CompressOptions = {
-  /** Answers that are compressed at once; 32. Each takes 256 KiB, and what comes beside them is sent as it is. */
+  /** Answers compressed at the same time, 256 KiB each; default 32. Others are then sent uncompressed. */
   maxAtOnce?: number;
 };
 
 const gzipped = promisify<string, ZlibOptions, Buffer>(gzip);
 
-/** What fits into one packet arrives no sooner when it is smaller. */
+/** An answer that fits into one packet arrives no sooner when it is smaller. */
 const leastBytes = 1_400;
-/** The fastest: rows repeat themselves so much that more effort saves little. */
+/** The fastest level: rows repeat themselves so much that more effort saves little. */
 const options: ZlibOptions = { level: 1 };
-/** What is sent as it is read arrives as it is read: gzip would hold back megabytes of rows that repeat themselves. */
+/** Flushes each piece: gzip would otherwise delay megabytes of repetitive rows. */
 const streamOptions: ZlibOptions = { ...options, flush: constants.Z_SYNC_FLUSH };
 
-/** Pages are left out: some have the token of a link in them. */
+/** Not HTML: some pages contain the token of a link. */
 const types = /^(application\/(json|x-ndjson)|text\/(csv|css|javascript))\b/;
 
 /**
- * Compresses answers with gzip for whoever takes it (RFC 9110 section 12.5.3), in Node's thread pool. Which answers,
- * says `allowCompression`.
+ * Compresses answers with gzip for clients that accept it (RFC 9110 section 12.5.3), in Node's thread pool.
+ * `allowCompression` decides which answers.
  */
 export function compress({ maxAtOnce = 32 }: CompressOptions = {}): Middleware {
   let running = 0;
@@ -324,7 +327,7 @@ export function compress({ maxAtOnce = 32 }: CompressOptions = {}): Middleware {
 
   function compressStream(ctx: Context, source: Readable): void {
     running += 1;
-    // What goes wrong with one of them ends both; Koa hears of it from the one that it sends.
+    // An error in either stream ends both. Koa learns of it from the stream that it sends.
     const compressed = pipeline(source, createGzip(streamOptions), () => {
       running -= 1;
     });
@@ -335,7 +338,7 @@ export function compress({ maxAtOnce = 32 }: CompressOptions = {}): Middleware {
   return async (ctx, next) => {
     await next();
     if (ctx['mayCompress'] !== true || !types.test(ctx.type)) return;
-    // Compressed already, as it was stored.
+    // It is stored compressed.
     if (ctx.res.hasHeader('Content-Encoding')) return;
     ctx.vary('Accept-Encoding');
     if (running >= maxAtOnce || ctx.acceptsEncodings('gzip', 'identity') !== 'gzip') return;
@@ -345,8 +348,8 @@ export function compress({ maxAtOnce = 32 }: CompressOptions = {}): Middleware {
 }
 
 /**
- * Says that an answer may be compressed. Those with a secret may not: where others can add to an answer, its
- * length would tell them what else is in it (BREACH). So nothing is that was made just now, by a POST.
+ * Marks an answer that may be compressed. Answers with a secret may not: if others can add text to an answer, its
+ * length reveals what else is in it (BREACH). So only answers to GET are compressed.
  */
 function allowCompression(ctx: Context, route: Route, account: Account | null): void {
   const { method, isEndless, secrets } = route;
@@ -354,7 +357,7 @@ function allowCompression(ctx: Context, route: Route, account: Account | null): 
   ctx['mayCompress'] = method === 'get' && !isEndless && !hasSecrets;
 }
 
-/** Throws `forbidden` where a route is closed to the key with which it is called; a session opens all. */
+/** Throws `forbidden` if the API key may not use the route. A session may use every route. */
 function checkRights(account: Account, { scope, isOfWholeAccount }: Route): void {
   const { key } = account;
   if (!key) return;
@@ -372,13 +375,13 @@ function checkRights(account: Account, { scope, isOfWholeAccount }: Route): void
     );
 }
 
-/** Throws `forbidden` where a key lacks the scope. */
+/** Throws `forbidden` if the API key lacks the scope. */
 export function checkScope({ key }: Account, scope: NonNullable<Route['scope']>): void {
   if (key && !key.scopes.includes(scope))
     throw new DomainError('forbidden', `The API key lacks the scope ${scope}.`);
 }
 
-/** The labels to which whoever calls is confined; null: to none. */
+/** The labels to which the caller's API key is restricted; null: no restriction. */
 export function labelsOf({ key }: Account): readonly string[] | null {
   return key && key.labels.length > 0 ? key.labels : null;
 }

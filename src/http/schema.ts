@@ -8,7 +8,7 @@ export const timestamp = z.int().meta({
   example: 1795219200000,
 });
 
-/** The same identifiers in all examples of the reference, so that they go together. */
+/** The same identifiers in all examples of the reference, so that the examples fit together. */
 export const exampleIds = {
   device: '0f8fad5b-d9cb-469f-a165-70867728950e',
   purpose: '7c9e6679-7425-40de-944b-e07fc1f90ae7',
@@ -20,7 +20,7 @@ export const exampleIds = {
   alarm: 4711,
 } as const;
 
-/** Whose account the examples are about. */
+/** The account in the examples. */
 export const exampleLogin = {
   email: 'ada@example.org',
   password: 'correct horse battery staple',
@@ -37,20 +37,20 @@ export const DeviceParams = z.object({
   deviceAuthUuid: uuidParam.meta({ example: exampleIds.device }),
 });
 
-/** The furthest point in time that both JavaScript and PostgreSQL can hold, in ms. */
+/** The latest time that both JavaScript and PostgreSQL can represent, in ms. */
 export const lastTs = 8_640_000_000_000_000;
 
-/** A point in time in a cursor, ms; one that no database could read was not made by `linkNext`. */
+/** A time in a cursor, ms. `linkNext` creates none that the database could not read. */
 export const cursorTs = z.int().min(0).max(lastTs);
 
-/** A text in a cursor, that PostgreSQL can compare with its own. */
+/** A text in a cursor that PostgreSQL can compare with its own texts. */
 export const cursorText = z
   .string()
   .refine((text) => !text.includes('\0') && text.isWellFormed(), 'is not valid text');
 
 /**
- * `start` and `end` of a query, on every route: ms since the epoch, or ISO 8601 with an offset; a date alone is its
- * first moment in UTC. Inclusive; anything else is 400.
+ * `start` and `end` of a query, on every route: ms since the epoch, or ISO 8601 with an offset. A date alone means its
+ * first moment in UTC. Inclusive. Anything else is answered 400.
  */
 export const timestampQuery = z
   .string()
@@ -85,7 +85,7 @@ const limitOf = (max: number) =>
     .refine((limit) => limit >= 1, 'expected a positive integer')
     .transform((limit) => Math.min(limit, max));
 
-/** `limit` of a query: below 1 or no integer is 400, above `max` counts as `max` (decided once for all lists). */
+/** `limit` of a query: 400 if it is below 1 or no integer; above `max` it counts as `max`, in all lists alike. */
 export function limitQuery(max: number, fallback: number = max) {
   return limitOf(max)
     .default(fallback)
@@ -114,7 +114,7 @@ export const stateQuery = z
     'does not name a purpose and a state',
   )
   .meta({ description: 'puId:stId', example: '1:2' });
-/** The same where its absence means something. */
+/** The same for a limit whose absence has a meaning. */
 export function optionalLimitQuery(max: number, description: string) {
   return limitOf(max)
     .optional()
@@ -138,13 +138,13 @@ export function flagQuery(description: string) {
     });
 }
 
-/** A query's number arrives as text; the reference shows what is meant. */
+/** Replaces a schema in the reference. A query's number arrives as text, and the reference shows what it means. */
 export function describeAs(jsonSchema: object, meant: object): void {
   for (const key of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, key);
   Object.assign(jsonSchema, meant);
 }
 
-/** `{ message, timestamp }`: what removals answer. */
+/** `{ message, timestamp }`: the answer to removals. */
 export const MessageResponse = z
   .object({ timestamp, message: z.string() })
   .meta({ id: 'MessageResponse' });
@@ -153,7 +153,7 @@ export type MessageResponse = z.infer<typeof MessageResponse>;
 export const TimestampResponse = z.object({ timestamp }).meta({ id: 'TimestampResponse' });
 export type TimestampResponse = z.infer<typeof TimestampResponse>;
 
-/** Names with commas in between, each once. */
+/** Names separated by commas, without duplicates. */
 export const namesOf = (text: string) =>
   [...new Set(text.split(',').map((name) => name.trim()))].filter(Boolean);
 
@@ -165,7 +165,7 @@ export const sensesQuery = z
   .optional()
   .meta({ description: 'Only these senses: 0x1a,0x1b' });
 
-/** Devices that a query names: as many fit into the 16 KiB that the head of a request has, with %2C in between too. */
+/** Devices that a query may name: as many fit into a request's head of 16 KiB, even with %2C as separator. */
 const maxQueryDevices = 400;
 
 /** `devices` of a query, by their identifiers. */
@@ -186,7 +186,7 @@ export const devicesQuery = z
 
 const maxLabelLength = 64;
 
-/** `label` of a query. It is one: a comma is part of it (`refuseLabelList`). */
+/** `label` of a query: a single label, which may contain commas (`refuseLabelList`). */
 export const labelQuery = z
   .string()
   .min(1)
@@ -198,8 +198,8 @@ export const labelQuery = z
   .meta({ description: 'Only devices with this label. One label: a comma is part of it.' });
 
 /**
- * An opaque `cursor` query parameter that carries `schema`'s value from one page to the next;
- * what was not made by `linkNext` is 400.
+ * An opaque `cursor` query parameter that carries `schema`'s value from one page to the next. A cursor that `linkNext`
+ * did not create is answered 400.
  */
 export function cursorQuery<S extends z.ZodType>(schema: S) {
   return z

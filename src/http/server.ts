@@ -23,34 +23,36 @@ type Upgrade = (request: IncomingMessage, socket: Duplex, head: Buffer) => void;
 
 export type HttpOptions = AppOptions & {
   host: string;
-  /** 0 for any free one. */
+  /** 0 for any free port. */
   port: number;
-  /** Who takes over a connection that asks for an upgrade, by path. */
+  /** Handlers of upgraded connections, by path. */
   upgrades?: Record<string, Upgrade>;
-  /** Who answers requests whose path begins so, before anything else sees them. */
+  /** Answers requests whose path begins with `prefix`, before any route sees them. */
   inFront?: { prefix: string; handle: Handle };
   /** How long a client may take to send its headers. */
   headersTimeoutMs?: number;
-  /** How long a client may take to send all of its request; routes that take a body as it comes have another limit. */
+  /** How long a client may take to send a whole request. Routes that stream a body have a limit of their own. */
   requestTimeoutMs?: number;
-  /** Connections open at once, of all clients and of one address. */
+  /** Open connections, of all clients and of one address. */
   connections?: number;
   connectionsPerAddress?: number;
-  /** The places of the process, of which MQTT has others; they bound `connections` in its stead. */
+  /** The connection places that HTTP and MQTT share in this process. They replace the limit `connections`. */
   places?: ConnectionPlaces;
-  /** What connections may send ahead of their turn, in bytes: of all, and a quarter of it of one address; 64 MiB. */
+  /** Bytes that connections may send before they can be parsed; one address may use a quarter; 64 MiB. */
   aheadBytes?: number;
 };
 
 export type HttpServer = {
   port: number;
-  /** Requests that have come and were not begun yet. */
+  /** Requests that have arrived but not begun. */
   countWaiting(): number;
-  /** Accepts no more, ends streams, finishes what is under way within `drainMs`, then closes what is left. */
+  /**
+   * Stops accepting, ends streams, finishes requests under way within `drainMs`, then closes the remaining connections.
+   */
   close(drainMs?: number): Promise<void>;
 };
 
-/** Serves the routes. Rejects when the address cannot be had. */
+/** Serves the routes. Rejects if it cannot listen at the address. */
 export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   const { headersTimeoutMs = 10_000, requestTimeoutMs = 30_000 } = options;
   const { connections = 20_000, connectionsPerAddress = 2_000, trustedProxies = [] } = options;
@@ -88,17 +90,17 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   };
   const server = createServer({
     headersTimeout: headersTimeoutMs,
-    // Node knows one limit for all requests: `limitArrival` has it.
+    // Node has one limit for all requests; `limitArrival` replaces it.
     requestTimeout: 0,
     connectionsCheckingInterval: Math.min(1_000, headersTimeoutMs),
     keepAliveTimeout: 60_000,
-    // What Node would answer itself is answered in turn, as everything else.
+    // Otherwise Node would answer by itself, out of order.
     requireHostHeader: false,
-    // Anything else (curl offers h2c) is answered as if it had not asked.
+    // Other upgrades (curl offers h2c) are ignored, and the request is answered normally.
     shouldUpgradeCallback: (request) =>
       request.headers.upgrade?.toLowerCase() === 'websocket' || upgradeOf(request) !== undefined,
   });
-  // A client that has said all of it still wants its answer (RFC 9112 section 9.6); Node's own way is to hang up.
+  // A client that half-closes still wants its answer (RFC 9112 section 9.6). By default Node hangs up.
   Object.assign(server, { httpAllowHalfOpen: true });
   const limit = limitArrival(server, requestTimeoutMs, ownPace);
   const take = (request: IncomingMessage, response: ServerResponse, how?: Handle) => {
@@ -106,7 +108,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
     limit(response);
     requests.add(request, response, how);
   };
-  // Before node:http sees it.
+  // Before node:http sees the connection.
   server.prependListener('connection', (socket) => requests.watch(socket));
   sockets.watch(server);
   limitConnections(server, {
@@ -129,7 +131,7 @@ export async function startHttp(options: HttpOptions): Promise<HttpServer> {
   server.on('upgrade', (request, socket, head) => {
     requests.release(request.socket);
     const upgrade = upgradeOf(request);
-    // What came behind it was read into the buffer of all.
+    // Copied, because what followed the request was read into the shared buffer.
     const isAddressed = namesItsHost(request);
     if (upgrade && isAddressed) upgrade(request, socket, Buffer.from(head));
     else refuseUpgrade(socket, isAddressed, clock());
@@ -167,9 +169,8 @@ const absoluteForm = /^https?:\/\/([^/?#]+)/i;
 const escapedUnreserved = /%(2D|2E|5F|7E|3[0-9]|4[1-9A-F]|5[0-9A]|6[1-9A-F]|7[0-9A])/gi;
 
 /**
- * Rewrites a request's target as all that follows reads it: what names the whole address becomes its path, and its host
- * the request's host (RFC 9112 section 3.2.2); letters, digits, `-`, `.`, `_` and `~` that are escaped in the path become
- * what they stand for (RFC 3986 section 6.2.2.2).
+ * Normalizes a request's target. An absolute target becomes its path, and its host the request's host (RFC 9112 section
+ * 3.2.2). Escaped letters, digits, `-`, `.`, `_` and `~` in the path are decoded (RFC 3986 section 6.2.2.2).
  */
 export function normalizeTarget(request: IncomingMessage): void {
   const { url = '' } = request;
@@ -185,7 +186,7 @@ export function normalizeTarget(request: IncomingMessage): void {
   request.url = (absolute && !path.startsWith('/') ? `/${path}` : path) + target.slice(pathEnd);
 }
 
-/** Whether `Host` is there as often as it has to be: once, and in HTTP/1.0 it need not be (RFC 9112 section 3.2). */
+/** Whether there is exactly one `Host`. HTTP/1.0 may leave it out (RFC 9112 section 3.2). */
 export function namesItsHost({ rawHeaders, httpVersionMinor, httpVersionMajor }: IncomingMessage) {
   let hosts = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -195,7 +196,7 @@ export function namesItsHost({ rawHeaders, httpVersionMinor, httpVersionMajor }:
   return hosts === 1 || (hosts === 0 && httpVersionMajor === 1 && httpVersionMinor === 0);
 }
 
-/** Answers what Node could not parse, or waited for too long, in the form of every other error. */
+/** Answers a request that Node could not parse, or that took too long, in the form of every other error. */
 function refuseConnection(error: Error & { code?: string }, socket: Duplex, nowTs: WallMs) {
   if (!socket.writable || error.code === 'ECONNRESET') return socket.destroy();
   if (error.code === 'HPE_HEADER_OVERFLOW')
@@ -206,21 +207,21 @@ function refuseConnection(error: Error & { code?: string }, socket: Duplex, nowT
   return refuse(socket, 400, 'This is not HTTP according to RFC 9112', nowTs);
 }
 
-/** `isAddressed`: by its one `Host`. */
+/** `isAddressed`: the request has its one `Host`. */
 function refuseUpgrade(socket: Duplex, isAddressed: boolean, nowTs: WallMs) {
   socket.on('error', () => socket.destroy());
   if (isAddressed) return refuse(socket, 404, 'There is no such resource', nowTs);
   return refuse(socket, 400, oneHost, nowTs);
 }
 
-/** Answers a request that cannot even wait, and ends its connection: nothing more is read of it. */
+/** Answers a request for which there is no memory to wait, and ends its connection. Nothing more is read of it. */
 export function refuseAtOnce(response: ServerResponse, nowTs: WallMs): void {
   const detail = 'Too many large requests are waiting already: try again later.';
   const error = new DomainError('unavailable', detail, { retryAfterSeconds: 2 });
   sendRefusal(response, error, nowTs);
 }
 
-/** RFC 9112 section 3.2: a request with no `Host`, or with two, might be meant for somebody else. */
+/** RFC 9112 section 3.2: a request without `Host`, or with two, might be meant for another server. */
 function refuseHost(response: ServerResponse, nowTs: WallMs): void {
   sendRefusal(response, of(400, oneHost), nowTs);
 }
@@ -236,7 +237,7 @@ function refuseConnect(socket: Duplex, nowTs: WallMs) {
   return refuse(socket, 405, 'This service is not a proxy and does not support CONNECT', nowTs);
 }
 
-/** What a request is answered with that no route sees; its connection ends. */
+/** Answers a request that no route sees, and ends its connection. */
 function sendRefusal(response: ServerResponse, error: Error, nowTs: WallMs): void {
   const { status, headers, body } = toAnswer(error, randomUUID(), nowTs);
   response.writeHead(status, {
@@ -264,8 +265,9 @@ function refuse(socket: Duplex, status: number, detail: string, nowTs: WallMs): 
 }
 
 /**
- * The connection stays for a moment: closed with bytes unread it is reset, which may take the answer with it (RFC 9112
- * section 9.6). And whoever tries again at once costs others less: 400 connections are 800 a second.
+ * The connection stays open for a moment. Closing it with unread bytes would reset it, and the client might lose the
+ * answer (RFC 9112 section 9.6). The delay also bounds clients that try again at once: 400 connections make 800
+ * requests a second.
  */
 const lingerMs = 500;
 const mostLingering = 1_000;
@@ -283,15 +285,15 @@ function linger(socket: Duplex): void {
 }
 
 type IdleSockets = {
-  /** Closes connections without a request under way: those that wait now, and each of the others when it is through. */
+  /** Closes connections without a request under way: idle ones now, the others as soon as they become idle. */
   closeIdle(isBusy: (socket: Socket) => boolean): void;
-  /** Its last request was answered. */
+  /** Call it when the socket's last request is answered. */
   idle(socket: Socket): void;
 };
 
 /**
- * Knows the open connections. (Node's own `closeIdleConnections` leaves out those that have not sent
- * anything yet, and looks once.) Upgraded ones are not watched.
+ * Keeps track of the open connections. (Node's own `closeIdleConnections` omits those that have not sent anything yet,
+ * and looks only once.) Upgraded connections are not watched.
  */
 function watchIdleSockets(): IdleSockets & { watch(server: Server): void } {
   const open = new Set<Socket>();
@@ -316,21 +318,21 @@ function watchIdleSockets(): IdleSockets & { watch(server: Server): void } {
 }
 
 type ConnectionLimits = {
-  /** Open at once, of all clients, where there are no `places`. */
+  /** Open connections of all clients, if there are no `places`. */
   connections: number;
-  /** Of one address (IPv6: a /64); of trusted proxies all that come. */
+  /** Of one address (IPv6: a /64). Trusted proxies have no such limit. */
   connectionsPerAddress: number;
   trustedProxies: string[];
-  /** Shared with whoever else listens in this process. */
+  /** Shared with the other listeners of this process. */
   places?: ConnectionPlaces | undefined;
-  /** Whether a connection may be closed for another client's (`Held.mayGo`). */
+  /** Whether a connection may be closed to make place for another client (`OneByOne.mayGo`). */
   mayGo: (socket: Socket, isUrgent: boolean) => boolean;
 };
 
 /**
- * Closes a connection beyond the limits as soon as it is accepted, before anything is read of it: each
- * costs memory and a file descriptor for as long as its client likes. Where all places are taken, idle connections make way
- * for it (`ConnectionPlaces`). One that was upgraded is no longer counted here.
+ * Closes a connection beyond the limits as soon as it is accepted and before anything is read: each costs memory and a
+ * file descriptor for as long as its client likes. If all places are taken, idle connections make way
+ * (`ConnectionPlaces`). An upgraded connection is no longer counted here.
  */
 function limitConnections(server: Server, limits: ConnectionLimits): void {
   const { connections, connectionsPerAddress, mayGo } = limits;
@@ -373,18 +375,21 @@ function limitConnections(server: Server, limits: ConnectionLimits): void {
   server.on('upgrade', (request: IncomingMessage) => release(request.socket));
 }
 
-/** A turn of the event loop accepts as many connections: those of one client's burst must not keep others waiting. */
+/**
+ * Sockets that listen, and so connections accepted in a turn of the event loop: a burst of one client must not delay
+ * others.
+ */
 const sockets = 16;
-/** Connections that wait for each of them; the kernel may hold fewer (`net.core.somaxconn`). */
+/** Connections that wait at each of them. The kernel may allow fewer (`net.core.somaxconn`). */
 const backlog = 256;
 
 type HttpListener = {
   port: number;
-  /** Accepts no more; resolves when all connections have ended. */
+  /** Stops accepting, and resolves when all connections have ended. */
   close(): Promise<void>;
 };
 
-/** Rejects when the address cannot be had. Port 0: any free one. */
+/** Rejects if it cannot listen at the address. Port 0: any free one. */
 export async function listen(server: Server, host: string, port: number): Promise<HttpListener> {
   const further = Array.from({ length: sockets - 1 }, () => createFurther(server));
   const had = await listenTogether([server, ...further], { host, port, backlog });
@@ -397,7 +402,7 @@ export async function listen(server: Server, host: string, port: number): Promis
   };
 }
 
-/** As node:http opens its own: half open, and without delay. */
+/** Same options as node:http's own socket: half open, and without delay. */
 const createFurther = (server: Server) =>
   createNetServer({ allowHalfOpen: true, noDelay: true }, (socket) =>
     server.emit('connection', socket),

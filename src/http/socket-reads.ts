@@ -1,10 +1,12 @@
 import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 
-/** Takes bytes that are good until it returns. False: nothing more is read until the socket is resumed, or `readOn`. */
+/**
+ * Takes bytes that are valid until it returns. False: stop reading until the socket is resumed, or `readOn` is called.
+ */
 type TakeBytes = (bytes: Buffer) => boolean;
 
-/** What is read at once of a socket: a head, mostly; and of one that sends larger bodies. */
+/** Bytes read at once: few for a socket that sends mostly heads, many for one that sends larger bodies. */
 const fewBytes = 8_192;
 const manyBytes = 32_768;
 
@@ -16,22 +18,23 @@ type Inside = {
 type InsideRequest = { _readableState: { highWaterMark: number } };
 
 /**
- * Stands between a server's sockets and the parser of node:http, which else reads each socket by itself, 64 KiB at once.
- * All sockets are read into one buffer, as `onread` of a client's socket has it (`net.Socket`): what does not wait takes
- * no memory of its own. The parser is given bytes with `socket.emit('data', bytes)`. (docs/internals.md)
+ * Stands between a server's sockets and the parser of node:http, which would otherwise read each socket itself, 64 KiB
+ * at once. All sockets are read into one buffer, as with the `onread` option of a client's socket (`net.Socket`), so a
+ * read that does not wait takes no memory of its own. Pass bytes to the parser with `socket.emit('data', bytes)`.
+ * (docs/internals.md)
  */
 export function createSocketReads() {
   const shared = Buffer.allocUnsafeSlow(manyBytes);
   const few = shared.subarray(0, fewBytes);
   let names: { buffer: symbol; callback: symbol } | undefined;
 
-  /** To be called before node:http sees the socket. What it gives has more read at once from now on. */
+  /** Call it before node:http sees the socket. The function that it returns makes later reads larger. */
   return function readThrough(socket: Socket, take: TakeBytes): () => void {
     const inside = socket as unknown as Inside;
     const { _handle: handle } = inside;
     if (!handle) return () => {};
     names ??= { buffer: symbolOf(socket, 'kBuffer'), callback: symbolOf(socket, 'kBufferCb') };
-    // The parser leaves a socket alone that another one reads already.
+    // The parser leaves alone a socket that something else reads already.
     handle._consumed = true;
     inside[names.buffer] = shared;
     inside[names.callback] = (count: number) => take(shared.subarray(0, count));
@@ -45,14 +48,14 @@ export function createSocketReads() {
   };
 }
 
-/** Has a socket read again that nobody resumes: one that was handed on as it is. */
+/** Reads on from a socket that was handed over as it is, and that nobody resumes. */
 export function readOn(socket: Socket): void {
   socket._read(0);
 }
 
 /**
- * Has the parser pause once so many bytes of the request's body are unread, instead of 64 KiB. It makes a Buffer of some 300
- * bytes of each chunk, which may have a byte.
+ * Makes the parser pause when this many bytes of the request's body are unread, instead of 64 KiB. The parser creates a
+ * Buffer of some 300 bytes for each chunk, and a chunk may have one byte.
  */
 export function bufferAtMost(request: IncomingMessage, bytes: number): void {
   const { _readableState: state } = request as unknown as InsideRequest;

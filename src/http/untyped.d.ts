@@ -1,4 +1,4 @@
-// The packages below carry no types; this is the part of them that is used.
+// This package has no types of its own. These are the parts that are used.
 
 declare module '@koa/cors' {
   import type { Context, Middleware } from 'koa';

@@ -1,13 +1,16 @@
 import { BlockList, isIP, isIPv4, isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 
-/** An IPv6 client has a whole /64 to itself (RFC 6177): that is one address here. */
+/** An IPv6 client has a whole /64 to itself (RFC 6177), which counts as one address here. */
 export function network(address: string): string {
   if (!address.includes(':')) return address;
   return `${groupsOf(address).slice(0, 4).join(':')}::/64`;
 }
 
-/** The networks that one client may have been given, the largest first: /48, /56 and /64 of IPv6; an IPv4 address itself. */
+/**
+ * The networks that one client may have been assigned, largest first: the /48, /56 and /64 of IPv6; an IPv4 address
+ * itself.
+ */
 export function networks(address: string): string[] {
   if (!address.includes(':')) return [address];
   const groups = groupsOf(address);
@@ -27,10 +30,10 @@ function groupsOf(address: string): string[] {
   return groups.map((group) => group.replace(/^0+(?=.)/, ''));
 }
 
-/** Networks that only this machine's own containers and machines see. */
+/** Interfaces that only this machine's own containers and virtual machines see. */
 const virtual = /^(docker|br-|veth|virbr|cni|flannel|lxc|podman)/;
 
-/** The address that others of the local network reach this machine at; 127.0.0.1 if it has none. */
+/** The address at which the local network reaches this machine; 127.0.0.1 if it has none. */
 export function findLanAddress(): string {
   for (const [name, addresses] of Object.entries(networkInterfaces())) {
     if (virtual.test(name)) continue;
@@ -40,12 +43,12 @@ export function findLanAddress(): string {
   return '127.0.0.1';
 }
 
-/** Hosts that ignore full stops in front of the `@`, and what each is counted as (support.google.com/mail/answer/7436150). */
+/** Hosts that ignore dots before the `@`, and the host that each counts as (support.google.com/mail/answer/7436150). */
 const dotless: Record<string, string> = { 'gmail.com': 'gmail.com', 'googlemail.com': 'gmail.com' };
 
 /**
- * What mails to an e-mail address are counted by, where anybody may have them sent. Most servers put what is sent to
- * "name+anything@host" into one mailbox (RFC 5233 calls that subaddressing), and some ignore full stops.
+ * The mailbox that limits on mails from strangers count by. Most servers deliver "name+anything@host" to one mailbox
+ * (RFC 5233 calls that subaddressing), and some ignore dots.
  */
 export function mailboxOf(address: string): string {
   const normal = address.toLowerCase();
@@ -57,8 +60,8 @@ export function mailboxOf(address: string): string {
 }
 
 /**
- * Networks that lead to this machine, its neighbours or nobody, and not to the internet: IANA's registries
- * of special-purpose addresses (RFC 6890), multicast and the tunnels whose addresses hold another one.
+ * Networks that lead to this machine, its neighbours or nowhere instead of the internet: IANA's registries of
+ * special-purpose addresses (RFC 6890), multicast, and the tunnels whose addresses contain another one.
  */
 const privateNetworks = {
   ipv4: [
@@ -102,12 +105,12 @@ for (const family of ['ipv4', 'ipv6'] as const)
     blocked.addSubnet(address, Number(prefix), family);
   }
 
-/** IPv6 prefixes of 96 bits behind which an IPv4 address stands: IPv4-mapped, NAT64 (RFC 6052). */
+/** IPv6 prefixes of 96 bits that are followed by an IPv4 address: IPv4-mapped, NAT64 (RFC 6052). */
 const embedding = new BlockList();
 embedding.addSubnet('::ffff:0:0', 96, 'ipv6');
 embedding.addSubnet('64:ff9b::', 96, 'ipv6');
 
-/** Whether an IP address, in any of its forms, is none of the public internet; what is no address counts as one. */
+/** Whether an IP address, in any notation, is not on the public internet. Text that is no address counts as private. */
 export function isPrivateAddress(text: string): boolean {
   // A zone (`fe80::1%eth0`) names an interface of this machine.
   const address = text.replace(/%.*$/, '');
@@ -117,7 +120,7 @@ export function isPrivateAddress(text: string): boolean {
   return inner === null ? blocked.check(address, 'ipv6') : blocked.check(inner, 'ipv4');
 }
 
-/** Whether the host of a URL is an address, and none of the public internet. */
+/** Whether the host of a URL is an address that is not on the public internet. */
 export function isPrivateHost(hostname: string): boolean {
   const host = hostname.replace(/^\[(.*)\]$/, '$1');
   return isIP(host) !== 0 && isPrivateAddress(host);
@@ -127,7 +130,7 @@ function embeddedIPv4(address: string): string | null {
   if (!embedding.check(address, 'ipv6')) return null;
   const dotted = /(?:^|:)(\d+\.\d+\.\d+\.\d+)$/.exec(address)?.[1];
   if (dotted !== undefined) return dotted;
-  // The URL parser writes every IPv6 address in one form (RFC 5952), the last 32 bits as two groups.
+  // The URL parser normalizes every IPv6 address (RFC 5952), with the last 32 bits as two groups.
   const written = new URL(`http://[${address}]`).hostname.slice(1, -1);
   const groups = (written.endsWith('::') ? `${written}0` : written).replace('::', ':').split(':');
   const [high = 0, low = 0] = groups.slice(-2).map((group) => Number.parseInt(group || '0', 16));

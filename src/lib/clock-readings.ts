@@ -1,19 +1,19 @@
 /**
- * What the two clocks say, told apart for the type checker. A plain number passes for either, so that a sum, a
- * row of the database or a test needs no cast; a reading of one clock never passes for one of the other.
+ * Readings of the two clocks, which the type checker tells apart. A plain number passes for either, so sums, database
+ * rows and tests need no cast. A reading of one clock never passes for one of the other.
  */
 
-/** The time of day: milliseconds since 1970, UTC. What holds one is named `…Ts`, and the present `nowTs`. */
+/** The time of day: milliseconds since 1970, UTC. Variables are named `…Ts`, and the current time `nowTs`. */
 export type WallMs = number & { readonly clock?: 'wall' };
 
-/** Milliseconds since no point in particular, for durations and time limits. The present is `monotonicMs`. */
+/** Milliseconds since an arbitrary point, for durations and time limits. The current time is `monotonicMs`. */
 export type MonotonicMs = number & { readonly clock?: 'monotonic' };
 
-/** Reads the time of day. It jumps, also back, where the machine's clock is set. */
+/** Reads the time of day. It jumps, backwards too, when the machine's clock is set. */
 export type Clock = () => WallMs;
 
-/** Reads a clock that only goes forward. */
+/** Reads a clock that only moves forward. */
 export type MonotonicClock = () => MonotonicMs;
 
-/** Both. Tests run the whole service by clocks of their own. */
+/** Both clocks. Tests run the whole service with clocks of their own. */
 export type Clocks = { clock: Clock; monotonicClock: MonotonicClock };

@@ -2,17 +2,17 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Look-ups by key that share queries. The first is made at once; those asked for meanwhile wait and
- * go together, at most `maxKeys` a query and with at least `pauseMs` between two queries. However
- * many ask, and be it with keys that nobody has, the number of queries stays bounded.
+ * Look-ups by key that share queries. The first query starts at once. Keys requested meanwhile wait and go together, at
+ * most `maxKeys` per query and with at least `pauseMs` between two queries. So the number of queries stays bounded
+ * however many look-ups there are, even of keys that do not exist.
  */
 type Coalesced<K, V> = {
-  /** What is there now, never what a query found that was on its way before; null when nothing. */
+  /** The value as of now, never from a query that was already under way; null if there is none. */
   find(key: K): Promise<V | null>;
 };
 
 type CoalesceOptions<K, V> = {
-  /** Values by key; a key without a value is left out. */
+  /** Values by key. Omits keys without a value. */
   load: (keys: K[]) => Promise<Map<K, V>>;
   maxKeys?: number;
   /** Queries under way at once. */
@@ -27,7 +27,7 @@ export function coalesce<K, V>(options: CoalesceOptions<K, V>): Coalesced<K, V> 
   let waiting = new Map<K, Waiting<V>>();
   let running = 0;
   let scheduled = false;
-  // What one query finds is for many: none of those who ask is the one for whom it is made.
+  // A query serves many callers, so it runs in the async context of none of them.
   const asNobody = AsyncLocalStorage.snapshot();
 
   function find(key: K): Promise<V | null> {
@@ -39,7 +39,7 @@ export function coalesce<K, V>(options: CoalesceOptions<K, V>): Coalesced<K, V> 
     return asked.promise;
   }
 
-  /** All that one turn of the event loop asks for goes together. */
+  /** Look-ups from one turn of the event loop share a query. */
   function schedule(): void {
     if (scheduled || running >= parallel) return;
     scheduled = true;

@@ -1,63 +1,64 @@
 import { networks } from './address.ts';
 
-/** Who listens for connections. */
+/** What listens for connections. */
 export type Listener = 'http' | 'mqtt';
 
-/** A connection that may have to make way. */
+/** A connection that may have to be closed for another one. */
 type Held = {
   /** `destroy` closes it at once. */
   socket: { destroy(): unknown };
-  /** Whether it may be closed so that another client finds a place. `isUrgent`: no connection that does nothing is left. */
+  /** Whether it may be closed for another client. `isUrgent`: no idle connection is left. */
   mayGo(isUrgent: boolean): boolean;
 };
 
 export type ConnectionPlace = {
-  /** Its client is logged in: strangers make way first. */
+  /** Its client has logged in: connections of strangers are closed first. */
   know(): void;
-  /** From now on it is not closed for others. */
+  /** From now on it is never closed for others. */
   keep(): void;
-  /** Gives the place back. May be called twice. */
+  /** Frees the place. May be called twice. */
   leave(): void;
 };
 
 export type ConnectionPlacesOptions = {
   /** Connections of both listeners together. */
   most: number;
-  /** What one listener leaves to the other, however few that one has. */
+  /** Places reserved for each listener, however few it uses. */
   kept: number;
-  /** What a listener may have besides; `Infinity`: no bound of its own. */
+  /** A further limit per listener; `Infinity`: none. */
   ofListener: Record<Listener, number>;
-  /** Told how many were closed for others, or that one found no place. */
+  /** Called with the number of connections closed for others, or when a connection found no place. */
   onFull?: (listener: Listener, outcome: 'closed' | 'refused', count: number) => void;
 };
 
 type Leaf = Held & { place: ConnectionPlace };
 
-/** A network: the connections that may have to make way, in it and in the smaller networks within. */
+/** A network with its connections that may be closed, and the smaller networks in it. */
 type Network = { count: number; within: Map<string, Network>; leaves: Set<Leaf> };
 
 const emptyNetwork = (): Network => ({ count: 0, within: new Map(), leaves: new Set() });
 
-/** Connections of clients that are logged in, and of strangers. Those that are kept are in neither. */
+/** Connections of clients that have logged in, and of strangers. Those that are kept are in neither. */
 type Clients = { strangers: Network; known: Network };
 const noClients = (): Clients => ({ strangers: emptyNetwork(), known: emptyNetwork() });
 
-/** What is closed at once, as a part of all: who has to look for the largest network does so rarely. */
+/** The part of all connections that is closed at once, so that searching for the largest network is rare. */
 const batchShare = 1 / 64;
 /**
- * A look goes through all connections. Where it found nobody who can make way, one is refused without a look for each so
- * many of them, so that a refusal never costs more than a look through these.
+ * A search goes through all connections. If it finds none to close, the next connections are refused without a search,
+ * one for each 512 open ones. So on average a refusal never costs more than a search through 512.
  */
 const looksAtOnce = 512;
 
-/** A network with less than this part of what the largest one has is not why there is no place. */
+/** A network with less than this part of the largest one's connections is not the cause of the shortage. */
 const blamedShare = 1 / 4;
 
 /**
- * The connections that a process may have open. When a listener has no place left, idle connections are closed, the oldest
- * first, at the address that has most of them; where those that have many have no idle one, one of theirs that waits for its
- * client goes before an idle one of whoever has few. Strangers go before clients that are logged in. An IPv6 client may own a
- * /64, a /56 or a /48: the search takes the largest /48, then the largest /56 in it, then the largest /64.
+ * The connections that a process may have open. If a listener has no place left, it closes idle connections, the oldest
+ * first, at the address that has most. If the addresses with many connections have no idle one, one of theirs that
+ * waits for its client is closed before an idle one of an address with few. Strangers are closed before clients that
+ * have logged in. An IPv6 client may own a /64, a /56 or a /48: the search takes the largest /48, then the largest /56
+ * in it, then the largest /64.
  */
 export class ConnectionPlaces {
   readonly #options: ConnectionPlacesOptions;
@@ -74,7 +75,7 @@ export class ConnectionPlaces {
     return this.#counts[listener];
   }
 
-  /** Null: there is no place, and nobody who could make way. */
+  /** Null if there is no place, and no connection that may be closed. */
   enter(listener: Listener, address: string, held: Held): ConnectionPlace | null {
     if (this.#isFull(listener) && !this.#makeWay(listener)) {
       this.#options.onFull?.(listener, 'refused', 1);
@@ -180,8 +181,8 @@ function remove(root: Network, names: readonly string[], leaf: Leaf): void {
 }
 
 /**
- * At most so many that may go: of the largest network half of what it has at most, then of the next one, down to those that
- * have `least`.
+ * Picks at most `most` connections that may be closed: from the largest network at most half of its connections, then
+ * from the next one, down to networks with `least` connections.
  */
 function pick(network: Network, most: number, isUrgent: boolean, least = 0): Leaf[] {
   const found: Leaf[] = [];

@@ -11,16 +11,16 @@ const uuidBytes = 16;
 const expiryBytes = 6;
 const claimBytes = uuidBytes + expiryBytes;
 const macBytes = 16;
-/** Clocks of processes differ by less. */
+/** The clocks of processes differ by less. */
 const aheadMs = 60_000;
 
-/** What a link claims: whom it is of, and until when (ms). */
+/** The claim of a link: whose it is, and until when (ms). */
 type LinkClaim = { uuid: string; expiresTs: number };
 
 /**
- * A token for a link, URL-safe, signed by the newest key for this use alone. Nothing of it is stored, so
- * nobody who reads the database or a backup can use it. `bound`: a text that must be the same when it is
- * checked; a link bound to what it changes works once.
+ * A URL-safe token for a link, signed with the newest key for one use. Nothing of it is stored, so nobody who reads the
+ * database or a backup can use it. `bound`: a text that must be the same when the token is checked. A link bound to
+ * what it changes works once.
  */
 export function makeLinkToken(
   keys: readonly Buffer[],
@@ -37,8 +37,8 @@ export function makeLinkToken(
 }
 
 /**
- * What a token claims, which anybody may have written: `isGenuine` tells. Null where it is none, expired, or good for
- * longer than `lifetimeMs`: a clock that was ahead made it.
+ * The unverified claim of a token; `isGenuine` verifies it. Null if it is no token, has expired, or is valid for longer
+ * than `lifetimeMs`, which means that a clock was ahead when it was made.
  */
 export function readLinkClaim(
   token: string,
@@ -54,7 +54,7 @@ export function readLinkClaim(
   return { uuid, expiresTs };
 }
 
-/** Whether this service made the token for this use, and what it was bound to is still the same. */
+/** Whether this service made the token for this use, and `bound` is still the same. */
 export function isGenuine(
   keys: readonly Buffer[],
   use: string,
@@ -95,7 +95,7 @@ export function sealText(text: string, key: Buffer): string {
   return Buffer.concat([nonce, cipher.getAuthTag(), sealed]).toString('base64url');
 }
 
-/** Decrypts what `sealText` gave. Throws for another key, and for text that was changed. */
+/** Decrypts text from `sealText`. Throws for another key, and for text that was changed. */
 export function unsealText(sealed: string, key: Buffer): string {
   const bytes = Buffer.from(sealed, 'base64url');
   const tag = bytes.subarray(nonceBytes, nonceBytes + tagBytes);

@@ -2,15 +2,15 @@ import { setImmediate as immediate } from 'node:timers/promises';
 import { monotonicClock } from './clock.ts';
 import { type Asker, FairQueue } from './fair-queue.ts';
 
-/** Lets others have their turn of the event loop. */
+/** Lets other work of the event loop run. */
 export async function yieldToEventLoop(): Promise<void> {
   await immediate();
 }
 
-/** Each of them is ten or twenty microseconds of work. */
+/** Each visit takes ten or twenty microseconds. */
 const visitedAtOnce = 100;
 
-/** Visits the things that are there now one after the other; where there are thousands, others have their turn. */
+/** Visits the things that exist now one after the other, and yields to the event loop if there are many. */
 export async function forEachYielding<T>(
   things: Iterable<T>,
   visit: (thing: T) => void,
@@ -22,17 +22,17 @@ export async function forEachYielding<T>(
 }
 
 type LoopSchedulerOptions = {
-  /** What may be done in a turn of the event loop. The unit is the caller's: requests, or what they cost. */
+  /** Work allowed in one turn of the event loop. The caller chooses the unit: requests, or their cost. */
   perTurn: number;
-  /** What waits is worked on no longer in a turn, whatever it costs by the caller's count; absent: as long as that allows. */
+  /** The longest time for waiting work in one turn, whatever it costs; absent: no limit. */
   mostMs?: number;
-  /** With so many waiting the next ones begin after a pause, which leaves time to everybody else. */
+  /** If `size` or more wait, the next ones start after a pause, which leaves time to other work. */
   crowd?: { size: number; pauseMs: number };
 };
 
 /**
- * Spreads work over turns of the event loop. A turn reads every socket that has something, so without a bound all
- * of that would be worked on before anybody else is. What is beyond the bound waits, and addresses take turns.
+ * Spreads work over turns of the event loop. One turn reads every socket that has data, and without a limit all of that
+ * would be processed before anything else. Work beyond the limit waits, and addresses take turns.
  */
 export class LoopScheduler {
   readonly #options: LoopSchedulerOptions;
@@ -48,26 +48,26 @@ export class LoopScheduler {
     return this.#turns.waiting;
   }
 
-  /** Whether something may be done at once, at this cost: never before others that wait. */
+  /** Whether work of this cost may be done at once. It never overtakes waiting work. */
   takeNow(cost = 1): boolean {
     if (this.#turns.waiting > 0 || this.#spent >= this.#options.perTurn) return false;
     this.spend(cost);
     return true;
   }
 
-  /** Runs `go` in its turn. It returns what it cost; nothing means 1. */
+  /** Runs `go` when it is its turn. `go` returns its cost; undefined means 1. */
   wait(asker: Asker, go: () => number | void): void {
     this.#turns.add(asker, go);
     this.#schedule();
   }
 
-  /** What was begun has cost so much, as is known now. */
+  /** Adds a cost that became known only after the work had begun. */
   spend(cost: number): void {
     this.#spent += cost;
     this.#schedule();
   }
 
-  /** Behind what this turn of the loop has still to read. */
+  /** Runs after the remaining reads of this turn of the loop. */
   #schedule(): void {
     if (this.#isScheduled) return;
     this.#isScheduled = true;

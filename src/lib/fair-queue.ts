@@ -1,17 +1,17 @@
 import type { MonotonicMs } from './clock-readings.ts';
 
-/** More new ones do not go before the others at once: who comes under a new key each time is always new. */
+/** New keys served in a row before an old one: a client that uses a new key each time would always be new. */
 const freshInARow = 4;
 
 /**
- * Keys that take turns. One that is new goes before those that had theirs, once in a round (as FQ-CoDel has it,
- * RFC 8290 section 4.2): who asks for little hardly waits for who asks without end.
+ * Serves keys in rounds. A new key goes ahead of those already served, once per round (as in FQ-CoDel, RFC 8290 section
+ * 4.2), so a client that asks for little hardly waits for one that never stops.
  */
 class Rotation<V> {
   readonly #fresh = new Map<string, V>();
-  /** First the one whose turn it is. Those with nothing left stay until then, so that they are not new again before. */
+  /** The next key first. Empty keys stay until it is their turn, so that they do not become new again before. */
   readonly #others = new Map<string, V>();
-  /** New ones that had their turn since one of the others had. */
+  /** New keys served since an old one was. */
   #freshSince = 0;
 
   get(key: string): V | undefined {
@@ -22,7 +22,7 @@ class Rotation<V> {
     this.#fresh.set(key, value);
   }
 
-  /** Whose turn it is, of those that `may`; whoever it is has had it then. Those that are empty are forgotten. */
+  /** Returns the next key for which `may` holds, and counts it as served. Removes empty keys on the way. */
   next(
     isEmpty: (value: V) => boolean,
     may: (key: string) => boolean = anyone,
@@ -42,7 +42,7 @@ class Rotation<V> {
     return undefined;
   }
 
-  /** The one with most; of equal ones the one whose turn comes last. */
+  /** The value with the largest size; of equal ones, the one whose turn comes last. */
   most(sizeOf: (value: V) => number): V | undefined {
     let found: V | undefined;
     for (const keys of [this.#fresh, this.#others])
@@ -60,7 +60,7 @@ class Rotation<V> {
 
 const anyone = () => true;
 
-/** Whom something is queued for: the client's address, and who asks there (an account, a credential). */
+/** Who queues something: the client's address, and the account or credential there. */
 export type Asker = { address: string; who: string };
 
 type Line<T> = { waiting: number; ofEach: Rotation<T[]> };
@@ -69,8 +69,8 @@ const isOver = ({ waiting }: { waiting: number }) => waiting === 0;
 const isEmpty = (things: readonly unknown[]) => things.length === 0;
 
 /**
- * A queue served in turns of addresses, and within an address of who asks: however much one of them
- * has queued, another waits for one item of each.
+ * A queue that serves addresses in turn, and at each address its clients in turn. However much one of them has queued,
+ * another waits for only one item of each.
  */
 export class FairQueue<T> {
   #waiting = 0;
@@ -93,7 +93,7 @@ export class FairQueue<T> {
     this.#waiting += 1;
   }
 
-  /** The next thing of an address that may have one, and that address; null when none may. */
+  /** The next item of an address for which `mayHave` holds, and that address; null if there is none. */
   take(mayHave?: (address: string) => boolean): { address: string; thing: T } | null {
     const [address, line] = this.#lines.next(isOver, mayHave) ?? [];
     const [, things] = line?.ofEach.next(isEmpty) ?? [];
@@ -103,7 +103,7 @@ export class FairQueue<T> {
     return { address, thing };
   }
 
-  /** The newest thing of who has most in line, at the address that has most. */
+  /** Removes the newest item of the longest queue, at the address with the most items. */
   takeFromLongest(): T {
     const line = this.#lines.most(({ waiting }) => waiting);
     const thing = line?.ofEach.most(({ length }) => length)?.pop();
@@ -119,7 +119,7 @@ export class FairQueue<T> {
   }
 }
 
-/** When somebody last did something: the newest one, and anybody else. In two times, however many there are. */
+/** When somebody last did something, except a given one. Two times are enough, however many there are. */
 export class LastByOthers {
   #newest: number | null = null;
   #atMs = -Infinity;
@@ -133,7 +133,7 @@ export class LastByOthers {
     this.#atMs = monotonicMs;
   }
 
-  /** When somebody other than this one last did; `-Infinity`: never. */
+  /** When somebody other than `who` last did it; `-Infinity`: never. */
   than(who: number): number {
     return who === this.#newest ? this.#othersAtMs : this.#atMs;
   }

@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 
-/** Text that JSON writes as it is, a byte for each character. */
+/** Text that JSON writes unchanged, one byte per character. */
 const plain = /^[\x20-\x21\x23-\x5b\x5d-\x7e]*$/;
 
 /**
- * Bytes of a value as JSON, members left out that parsing fills in: `false`, empty lists and objects.
- * Counted instead of written, in a fraction of the time that `JSON.stringify` takes with a replacer.
+ * The size of a value as JSON, in bytes, without members that parsing fills in: `false`, empty lists and objects. It
+ * counts instead of writing, in a fraction of the time of `JSON.stringify` with a replacer.
  */
 export function countJsonBytes(value: unknown): number {
   if (Array.isArray(value)) {
@@ -39,13 +39,13 @@ function countText(text: string): number {
 }
 
 /**
- * The most `{`, `[` and `,` that a JSON text from outside may have, texts in quotes left out. What is
- * built from it, checked and refused grows with them: this many take less than 10 ms. A name of a member that
- * is longer than any of ours counts for more, as it takes more.
+ * The most `{`, `[` and `,` that JSON text from outside may have outside its strings. The work to build, check and
+ * refuse a value grows with them; this many take less than 10 ms. A member name that is longer than any of ours counts
+ * for more, because it costs more.
  */
 export const maxJsonParts = 20_000;
 
-/** The longest that the interface has are shorter. */
+/** The longest name of the interface is shorter. */
 const longName = 16;
 
 const quote = 0x22;
@@ -54,8 +54,8 @@ const comma = 0x2c;
 const backslash = 0x5c;
 
 /**
- * How deep a text nests, and how many `{`, `[` and `,` it has outside of its strings, before anything
- * is built from it. Reads no further than it takes to know that one of the two is above its bound.
+ * Measures how deep a text nests, and how many `{`, `[` and `,` it has outside its strings, before anything is built
+ * from it. Stops as soon as one of the two exceeds its limit.
  */
 export function measureJson(
   text: string,
@@ -83,7 +83,7 @@ export function measureJson(
   return { depth, parts };
 }
 
-/** Whether the string that ends there is the name of a member: a colon is next. */
+/** Whether the string that ends at `end` is a member name, that is, a colon follows. */
 function isName(text: string, end: number): boolean {
   let after = end + 1;
   while (isSpace(text.charCodeAt(after))) after += 1;
@@ -92,7 +92,7 @@ function isName(text: string, end: number): boolean {
 
 const isSpace = (char: number) => char === 0x20 || char === 0x0a || char === 0x0d || char === 0x09;
 
-/** Where the string that begins at `start` ends: the place of its quote, or the end of the text. */
+/** The index of the closing quote of the string that begins at `start`, or the end of the text. */
 export function endOfString(text: string, start: number): number {
   let end = text.indexOf('"', start + 1);
   while (end >= 0 && isEscaped(text, end)) end = text.indexOf('"', end + 1);
@@ -105,15 +105,15 @@ function isEscaped(text: string, at: number): boolean {
   return (at - before) % 2 === 0;
 }
 
-/** How a place in a JSON document is written; RFC 6901 section 3. */
+/** A place in a JSON document as a JSON Pointer; RFC 6901 section 3. */
 export function jsonPointer(path: readonly PropertyKey[]): string {
   return path.map((key) => `/${String(key).replaceAll('~', '~0').replaceAll('/', '~1')}`).join('');
 }
 
 /**
- * The text of bytes that hold JSON, without the byte order mark that some programs put in front (RFC 8259 section 8.1
- * allows to ignore it). Null where they are not UTF-8: decoded leniently, each wrong byte would become U+FFFD, and
- * different names and passwords the same.
+ * The text of JSON bytes, without the byte order mark that some programs put in front (RFC 8259 section 8.1 allows
+ * ignoring it). Null if they are not UTF-8: a lenient decoder would turn each invalid byte into U+FFFD, and make
+ * different names and passwords equal.
  */
 export function decodeUtf8(bytes: Buffer): string | null {
   if (!isUtf8(bytes)) return null;
@@ -121,7 +121,7 @@ export function decodeUtf8(bytes: Buffer): string | null {
   return bytes.toString('utf8', hasMark ? 3 : 0);
 }
 
-/** Where a text stops being JSON; lines and columns count from 1. */
+/** Where a text stops being JSON. Lines and columns count from 1. */
 type JsonError = { line: number; column: number; found: string; expected: string };
 
 const space = /[ \t\r\n]*/y;
@@ -129,7 +129,7 @@ const token =
   // oxlint-disable-next-line no-control-regex -- a string has none of them
   /[{}[\],:]|"(?:[^"\\\0-\x1f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w.])|(?:true|false|null)\b/y;
 
-/** What may come next, by name: the words for people, and the tokens that are it. */
+/** What may come next, by name: its description, and the tokens that match. */
 const places = {
   value: ['a value', /^["{[\dtfn-]/],
   'value or end': ['a value or ]', /^["{[\dtfn\]-]/],
@@ -143,8 +143,8 @@ const places = {
 type PlaceName = keyof typeof places;
 
 /**
- * Finds the first thing that keeps `text` from being JSON, null where it is JSON. The messages of
- * `JSON.parse` differ from version to version, and most of them name no place.
+ * Finds the first error that keeps `text` from being JSON; null if it is JSON. The messages of `JSON.parse` differ
+ * between versions, and most of them name no place.
  */
 export function findJsonError(text: string): JsonError | null {
   const open: string[] = [];
@@ -171,7 +171,7 @@ function follow(found: string, was: PlaceName, inside: string | undefined): Plac
   return inside === '{' ? 'after member' : 'after element';
 }
 
-/** The token that begins there; empty at the end of the text, null where it is none. */
+/** The token at `at`; empty at the end of the text, null if there is none. */
 function readToken(text: string, at: number): string | null {
   if (at === text.length) return '';
   token.lastIndex = at;
@@ -190,6 +190,6 @@ function describe(text: string, at: number, expected: string): JsonError {
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1, found, expected };
 }
 
-/** The place in words: "line 1, column 7: expected a value, found "}"". */
+/** The error for people: "line 1, column 7: expected a value, found "}"". */
 export const tellJsonError = ({ line, column, expected, found }: JsonError): string =>
   `line ${line}, column ${column}: expected ${expected}, found ${found}`;

@@ -1,35 +1,36 @@
-/** Something that takes up room, or waits for it. */
+/** A reservation that has memory, or waits for it. */
 export type Reservation = {
-  /** Resolves once it is in; at once where there was room. */
+  /** Resolves once the reservation has its memory; at once if there was enough. */
   readonly entered: Promise<void>;
   readonly isIn: boolean;
-  /** It turned out to take so much: it stays in, also where that is more than there is room for. */
+  /** Corrects the amount. The reservation keeps its memory even if the new amount exceeds the budget. */
   resize(bytes: number): void;
-  /** Gives its room back, or waits no longer. */
+  /** Frees the memory, or stops waiting. */
   leave(): void;
 };
 
 type MemoryBudgetOptions = {
-  /** What all places may take together. */
+  /** The limit of all reservations together. */
   maxBytes: number;
-  /** What those of one key may take, as a part of it. */
+  /** The share of the limit that one key may use. */
   share: number;
-  /** Places that wait: of all keys, and of one. */
+  /** Reservations that may wait: of all keys, and of one. */
   maxWaiting: number;
   maxWaitingOfKey: number;
 };
 
-/** `places`: those that are in, whatever they take, and those that wait. */
+/** `places` counts reservations that have memory, of any size, and those that wait. */
 type Key = { places: number; bytes: number; waiting: Waiting[] };
 
 /**
- * Bytes that many share. What does not fit waits: keys (accounts, addresses) take turns, each in its
- * order, and none may take more than its share. One that is larger than a bound is let in alone.
+ * A memory limit shared by many. Reservations that do not fit wait. Keys (accounts, addresses) take turns, each in
+ * order of arrival, and none may use more than its share. A reservation larger than a limit is admitted when it is
+ * alone.
  */
 export class MemoryBudget {
   readonly #options: MemoryBudgetOptions;
   readonly #keys = new Map<string, Key>();
-  /** Keys of which the first that waits is within its share: it waits for the others. */
+  /** Keys whose first waiting reservation is within its share, and so waits for other keys' memory. */
   readonly #ready = new Set<string>();
   #bytes = 0;
   #waiting = 0;
@@ -50,12 +51,12 @@ export class MemoryBudget {
     return this.#waiting;
   }
 
-  /** Whether somebody who is within its share waits for what others have. */
+  /** Whether a reservation within its share waits for memory that others use. */
   get isWanted(): boolean {
     return this.#ready.size > 0;
   }
 
-  /** Null where too many wait already. Whoever gets a place has to leave it. */
+  /** Null if too many wait already. The caller must `leave` the reservation. */
   enter(name: string, bytes: number): Reservation | null {
     const key = this.#keys.get(name) ?? { places: 0, bytes: 0, waiting: [] };
     const isNext = key.waiting.length === 0 && this.#ready.size === 0;
@@ -109,7 +110,7 @@ export class MemoryBudget {
     this.#look(name, key);
     for (const next of this.#ready) {
       const first = this.#keys.get(next)?.waiting[0];
-      // Not past the first one: small ones would keep a large one out without end.
+      // Does not skip the first one: small reservations would keep a large one waiting forever.
       if (!first || !this.#hasRoom(first.bytes)) return;
       this.#letIn(next);
     }
@@ -126,7 +127,7 @@ export class MemoryBudget {
     this.#look(name, key);
   }
 
-  /** Has the key take its turn, behind the others, where its first one is within its share. */
+  /** Queues the key behind the others if its first reservation is within its share. */
   #look(name: string, key: Key): void {
     const [first] = key.waiting;
     if (first && this.#isWithinShare(key, first.bytes)) this.#ready.add(name);

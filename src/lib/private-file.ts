@@ -3,8 +3,8 @@ import { dirname } from 'node:path';
 import { codeOf } from './thrown.ts';
 
 /**
- * Reads a file that only its owner may read, or makes it of what `make` gives. Of several processes
- * that make it at once one wins, and all read the same. Once this resolves it outlasts a power cut.
+ * Reads a file that only its owner may read, or creates it with the text from `make`. If several processes create it at
+ * once, one wins, and all read the same. Once this resolves, the file survives a power cut.
  */
 export async function readOrMakePrivateFile(file: string, make: () => string): Promise<string> {
   const found = await readPrivateFile(file);
@@ -20,7 +20,7 @@ export async function readOrMakePrivateFile(file: string, make: () => string): P
   return (await readFile(file, 'utf8')).trim();
 }
 
-/** What such a file holds, or null where there is none. */
+/** The text of such a file; null if it does not exist. */
 export async function readPrivateFile(file: string): Promise<string | null> {
   try {
     return (await readFile(file, 'utf8')).trim();
@@ -30,9 +30,9 @@ export async function readPrivateFile(file: string): Promise<string | null> {
   }
 }
 
-/** A file's name is in its directory, and is written out with it (fsync(2)). */
+/** A file's name is stored in its directory, which has to be synced too (fsync(2)). */
 async function syncDirectory(dir: string): Promise<void> {
-  // Windows opens no directory, and writes names out by itself.
+  // Windows cannot open a directory, and writes names by itself.
   if (process.platform === 'win32') return;
   const handle = await open(dir, 'r');
   try {

@@ -3,26 +3,26 @@ import { DomainError } from '../errors.ts';
 
 type RedisClientOptions = {
   url: string;
-  /** A command without an answer for so long has failed; callers fail closed well below 2 s. */
+  /** A command without an answer for this long has failed. Callers fail closed well below 2 s. */
   commandTimeoutMs?: number;
-  /** Whether it subscribes again by itself once it has reconnected; it does unless said otherwise. */
+  /** Whether it subscribes again after a reconnect; default true. */
   autoResubscribe?: boolean;
-  /** The first error of a connection that is away; the client reconnects by itself, several times a second. */
+  /** The first error of a connection that is away. The client reconnects by itself, several times a second. */
   onError: (error: Error) => void;
-  /** It is there again after that. */
+  /** The connection is back after that. */
   onBack?: (() => void) | undefined;
 };
 
 /**
- * Opens a connection that comes back by itself. While it is away commands fail at once instead of
- * waiting in a queue, and a command cut off by a lost connection is never sent twice: what it did
- * is unknown, and a refresh token used twice would end its family.
+ * Opens a connection that reconnects by itself. While it is away, commands fail at once instead of queueing. A command
+ * cut off by a lost connection is never sent twice: its effect is unknown, and a refresh token used twice would end its
+ * family.
  */
 export function openRedis(options: RedisClientOptions): Redis {
   const { url, commandTimeoutMs = 1_000, autoResubscribe = true, onError, onBack } = options;
   const redis = new Redis(url, {
     autoResubscribe,
-    // A server that hangs is given up with the first command it leaves unanswered, not with each.
+    // One unanswered command is enough to give up a server that hangs.
     socketTimeout: commandTimeoutMs,
     commandTimeout: commandTimeoutMs + 200,
     connectTimeout: 1_500,
@@ -43,7 +43,7 @@ export function openRedis(options: RedisClientOptions): Redis {
   return redis;
 }
 
-/** Opens a connection and waits until it is there, or has failed once: Redis may come later. */
+/** Opens a connection and waits until it is ready or has failed once: Redis may start later. */
 export async function connectRedis(options: RedisClientOptions): Promise<Redis> {
   const redis = openRedis(options);
   await firstOf(redis, ['ready', 'close']);
@@ -57,16 +57,13 @@ export function firstOf(redis: Redis, events: ('ready' | 'close')[]): Promise<vo
   });
 }
 
-/** Ends a connection: with QUIT where the server still answers. */
+/** Ends a connection, with QUIT if the server still answers. */
 export async function closeRedis(redis: Redis): Promise<void> {
   if (redis.status !== 'ready') return redis.disconnect();
   await redis.quit().catch(() => redis.disconnect());
 }
 
-/**
- * Whether Redis answers that it cannot be written to: it is a replica (`READONLY`), or has no room on its disk or in its
- * memory. Null where that is not what it says.
- */
+/** Why Redis refuses writes: it is a replica (`READONLY`), or its disk or memory is full. Null for any other error. */
 export function whyUnwritable(error: unknown): 'read-only' | 'refused' | null {
   const said = /^(READONLY|MISCONF|OOM|NOPERM|NOREPLICAS)\b/.exec(
     error instanceof Error ? error.message : '',
@@ -80,7 +77,7 @@ const unwritableTexts = {
   refused: 'The session store refuses writes.',
 };
 
-/** Runs commands; whatever goes wrong between here and Redis is `unavailable`. */
+/** Runs commands. Any failure becomes `unavailable`. */
 export async function reachRedis<T>(work: () => Promise<T>): Promise<T> {
   try {
     return await work();

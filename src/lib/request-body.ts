@@ -3,29 +3,29 @@ import { network } from './address.ts';
 import { MemoryBudget } from './memory-budget.ts';
 
 /**
- * Joins the chunks of a body as they come. A client may send them of one byte each, and a Buffer for each of those takes
- * 100 times as much memory as what is in it.
+ * Joins the chunks of a body as they arrive. A client may send chunks of one byte each, and a Buffer for each would
+ * take 100 times the memory of its content.
  */
 export class JoinedChunks {
   readonly #most: number;
   #bytes: Buffer = nothing;
   #length = 0;
 
-  /** `most`: bytes that they may have together. */
+  /** `most`: the most bytes of all chunks together. */
   constructor(most: number) {
     this.#most = most;
   }
 
-  /** Whether these fit as well. */
+  /** Whether this chunk still fits. */
   hasRoom(chunk: Buffer): boolean {
     return this.#length + chunk.length <= this.#most;
   }
 
-  /** Gives by how many bytes its memory grew. Adds only what has room. */
+  /** Adds a chunk that fits. Returns by how many bytes the memory grew. */
   add(chunk: Buffer): number {
     const length = this.#length + chunk.length;
     const before = this.#bytes.length;
-    // One that comes in one piece is not copied.
+    // A body that arrives in one piece is not copied.
     if (before === 0) this.#bytes = chunk;
     else if (length > before) {
       const larger = Buffer.allocUnsafe(
@@ -50,23 +50,23 @@ export class JoinedChunks {
 }
 
 const nothing = Buffer.alloc(0);
-/** Of the memory that is made for a body of several chunks. */
+/** The least memory for a body of several chunks. */
 const leastBytes = 1_024;
 
-/** What a client is still sending is read and dropped, within these bounds. */
+/** The limits within which the rest of a refused request is read and dropped. */
 const longestMs = 1_000;
 const mostBytes = 4 * 1_048_576;
-/** So much is read in `longestMs`: of all clients, and a quarter of it of one network. What is small costs no more than a head. */
+/** Bytes read per `longestMs`: of all clients; one network may use a quarter. Small bodies cost no more than a head. */
 const budget = { maxBytes: 4 * mostBytes, share: 1 / 4, maxWaiting: 0, maxWaitingOfKey: 0 };
 const smallBytes = 16_384;
 
 const room = new MemoryBudget(budget);
 
 /**
- * Reads and drops what is still to come of a request that is about to be refused, for a second and
- * 4 MiB at most. A connection that is closed with bytes unread is reset, which may take the answer with
- * it (RFC 9112 section 9.6). Reading costs much more than refusing: what is beyond 16 MiB a second, or beyond 4 MiB
- * of a network, stays unread for that second. `address`: whose it is; its peer's, if absent.
+ * Reads and drops the rest of a request that is about to be refused, for at most a second and 4 MiB. Closing a
+ * connection with unread bytes resets it, and the client may lose the answer (RFC 9112 section 9.6). Reading costs much
+ * more than refusing, so bytes beyond 16 MiB a second, or beyond 4 MiB of one network, stay unread for that second.
+ * `address`: the client's; its peer's, if absent.
  */
 export function dropUnreadBody(
   request: IncomingMessage,
@@ -94,15 +94,15 @@ export function dropUnreadBody(
   });
 }
 
-/** Whether so many bytes may be read in the second that begins now. */
+/** Whether this many bytes may be read in the second that begins now. */
 function takeBudget(from: string, bytes: number): boolean {
   const place = room.enter(from, bytes);
   if (!place) return false;
-  // Also where they come faster: what is bounded is how much is read in that time.
+  // Even if they arrive sooner: the limit is on the bytes read in that time.
   setTimeout(() => place.leave(), longestMs).unref();
   return true;
 }
 
-/** Of a body in chunks nobody knows. */
+/** Infinity for a chunked body, whose length is unknown. */
 const announcedBytes = ({ headers }: IncomingMessage) =>
   headers['transfer-encoding'] === undefined ? Number(headers['content-length']) || 0 : Infinity;

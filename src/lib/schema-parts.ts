@@ -2,7 +2,7 @@ import type { z } from 'zod';
 
 type Schema = z.core.$ZodType;
 
-/** What a schema is made of. `wrapped`: `by` is the kind of what is around it (optional, default, …). */
+/** The parts of a schema. `wrapped`: `by` is the kind of the outer schema (optional, default, …). */
 type SchemaParts =
   | { kind: 'object'; members: Readonly<Record<string, Schema>>; isOpen: boolean }
   | { kind: 'array'; element: Schema }
@@ -11,7 +11,7 @@ type SchemaParts =
   | { kind: 'pipe'; from: Schema }
   | { kind: 'other' };
 
-/** The one place that looks into a schema of zod. `isOpen`: it takes members of other names too. */
+/** The only function that looks inside a zod schema. `isOpen`: it accepts members of other names too. */
 export function partsOf(schema: Schema): SchemaParts {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   if ('innerType' in def) return { kind: 'wrapped', by: def.type, inner: def.innerType };

@@ -1,23 +1,23 @@
 import type { z } from 'zod';
 import { partsOf } from './schema-parts.ts';
 
-/** A part of a value that was checked: about how large it is, and what is wrong in it. */
+/** A checked part of a value: its approximate size, and its problems. */
 type CheckedPart = { size: number; problems: PartProblem[] };
 
 export type PartProblem = { path: PropertyKey[]; message: string };
 
-/** What is checked in one go: up to so many members, those of members included. */
+/** The most members that are checked at once, nested ones included. */
 const maxPartSize = 500;
 
-/** Whether a value is so large that one go of a schema over it, with all its faults, takes long. */
+/** Whether a value is so large that checking it at once, with all its problems, takes long. */
 export function isLarge(value: unknown): boolean {
   return sizeOf(value) > maxPartSize;
 }
 
 /**
- * Checks the members of a large value one by one, so that whoever calls may stop at enough faults (a
- * schema lists them all, and a fault costs more than what is sound) or do something else in between.
- * What it finds wrong is wrong; what the schema has to say on a large value as a whole is left out.
+ * Checks the members of a large value one by one, so that the caller may stop after enough problems or yield in
+ * between. (A schema lists all problems, and an invalid member costs more than a valid one.) Every problem it finds is
+ * real, but rules on a large value as a whole are not checked.
  */
 export function* checkInParts(
   schema: z.core.$ZodType,
@@ -49,13 +49,13 @@ export function* checkInParts(
   yield { size, problems };
 }
 
-/** Kinds of schemas that say of a value that is there what the schema within says. */
+/** Kinds of schemas that check a present value just as the inner schema does. */
 const wrappers = new Set(['optional', 'nullable', 'default', 'prefault']);
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-/** Members, those of members included; counts no further than it takes to call it large. */
+/** Counts members, nested ones included. Stops once the value counts as large. */
 function sizeOf(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 1;
   let size = 1;
@@ -71,8 +71,8 @@ function sizeOf(value: unknown): number {
 }
 
 /**
- * What a schema's library says is wrong, as the schemas' own messages are: what was expected, and what was
- * found. "Invalid input: expected number, received undefined" says neither that it is missing.
+ * Rewrites the library's message in the form of the schemas' own: what was expected, and what was found. "Invalid
+ * input: expected number, received undefined" does not even say that it is missing.
  */
 export function describeIssue(message: string): string {
   return message
@@ -82,15 +82,15 @@ export function describeIssue(message: string): string {
     .replaceAll('"|"', '", "');
 }
 
-/** What a schema knows, member by member: made once of a schema, so that values are looked through quickly. */
+/** The known members of a schema, computed once so that values can be searched quickly. */
 export type KnownMembers = {
-  /** Null: it is no object, or takes members of any name. */
+  /** Null: it is no object, or accepts members of any name. */
   members: ReadonlyMap<string, KnownMembers> | null;
-  /** Of an array; null: it is none. */
+  /** For an array, its elements; null: it is none. */
   elements: KnownMembers | null;
 };
 
-/** A member that the schema does not know. `within`: the object it stands in, and those around that one. */
+/** A member that the schema does not know. `within`: the object that contains it, and the objects around that. */
 export type UnknownMember = { path: PropertyKey[]; name: string; within: KnownMembers[] };
 
 type Place = { parent: Place | null; key: PropertyKey; known: KnownMembers };
@@ -98,7 +98,7 @@ type Place = { parent: Place | null; key: PropertyKey; known: KnownMembers };
 const nothing: KnownMembers = { members: null, elements: null };
 const made = new WeakMap<z.core.$ZodType, KnownMembers>();
 
-/** What the schema knows; kept with it. Of a union every option is known. */
+/** The known members of a schema, cached. For a union, the members of every option. */
 export function knownOf(schema: z.core.$ZodType): KnownMembers {
   const before = made.get(schema);
   if (before) return before;
@@ -129,7 +129,7 @@ function make(schema: z.core.$ZodType): KnownMembers {
   }
 }
 
-/** What any of these knows: a body may have what its answer has, so that it can be sent back. */
+/** The members that any of these schemas knows: a body may repeat members of its answer. */
 export const knownOfAll = (schemas: readonly z.core.$ZodType[]): KnownMembers =>
   schemas.map(knownOf).reduce(merge, nothing);
 
@@ -147,10 +147,10 @@ function merge(one: KnownMembers, other: KnownMembers): KnownMembers {
   return { members: isObject ? members : null, elements };
 }
 
-/** Names that anybody may add for themselves. */
+/** Names that anybody may use for their own purposes. */
 export const isPrivateName = (name: string): boolean => name.startsWith('x-');
 
-/** Whether there is such a member; makes nothing, for what is asked of every message. */
+/** Whether there is an unknown member. Allocates nothing, because every message is checked. */
 export function hasUnknownMember({ members, elements }: KnownMembers, value: unknown): boolean {
   if (!isNested(value)) return false;
   if (Array.isArray(value)) {
@@ -169,7 +169,7 @@ export function hasUnknownMember({ members, elements }: KnownMembers, value: unk
   return false;
 }
 
-/** The members that nothing knows, in the order of the document, `max` at most. Costs less than parsing. */
+/** The unknown members in document order, at most `max`. Costs less than parsing. */
 export function findUnknownMembers(
   known: KnownMembers,
   value: unknown,
@@ -214,12 +214,12 @@ function describe(place: Place, name: string): UnknownMember {
 }
 
 const maxDifferent = 2;
-/** Longer ones are no misspelt names. */
+/** Longer names are not misspellings. */
 const maxLength = 64;
 
 /**
- * The name that was meant: the one of these with the fewest different letters, at most two of them, and
- * fewer than the name has. Case, `_` and `-` make no difference. Null where none is that near.
+ * The name that was probably meant: the one with the fewest different letters, at most two, and fewer than the name
+ * has. Case, `_` and `-` are ignored. Null if none is that close.
  */
 export function nearestName(name: string, names: Iterable<string>): string | null {
   if (name.length > maxLength) return null;
@@ -237,7 +237,7 @@ export function nearestName(name: string, names: Iterable<string>): string | nul
 
 const plainly = (name: string) => name.toLowerCase().replaceAll(/[_-]/g, '');
 
-/** Levenshtein's distance: letters added, left out or replaced; two that changed places count as one. */
+/** Levenshtein distance: letters added, omitted or replaced. A swap of neighbours counts as one. */
 function countDifferent(one: string, other: string): number {
   if (Math.abs(one.length - other.length) > maxDifferent) return Infinity;
   let [before, last]: number[][] = [[], Array.from({ length: other.length + 1 }, (_, at) => at)];

@@ -11,10 +11,10 @@ import { platform } from 'node:process';
 import { connect as connectTls } from 'node:tls';
 import { codeOf } from './thrown.ts';
 
-/** Where something is expected to listen: a TCP address, or the path of a Unix socket. */
+/** Where a server is expected: a TCP address, or the path of a Unix socket. */
 export type ServerPlace = { host: string; port: number } | { path: string };
 
-/** What came of a question: `failed` where there was no connection, or no TLS on it. */
+/** The result of `ask`. `failed`: there was no connection, or no TLS on it. */
 export type ServerAnswer =
   | { kind: 'said'; bytes: Buffer }
   | { kind: 'closed' }
@@ -22,8 +22,8 @@ export type ServerAnswer =
   | { kind: 'failed'; error: Error };
 
 /**
- * Connects, sends `question` and gives the first bytes that come back. It knows no protocol, so
- * what an unknown server sends cannot harm a client library.
+ * Connects, sends `question` and returns the first bytes of the answer. It knows no protocol, so what an unknown server
+ * sends cannot harm a client library.
  */
 export function ask(
   place: ServerPlace,
@@ -60,12 +60,12 @@ function open(place: ServerPlace, tls: boolean) {
   return { socket: connectTls({ ...options, ...servername }), connected: 'secureConnect' };
 }
 
-/** A certificate that is not accepted, or an answer that is no TLS. */
+/** A certificate that is not accepted, or an answer that is not TLS. */
 export function isTlsError(error: Error): boolean {
   return isCertificateError(error) || /^(ERR_SSL|EPROTO)/.test(codeOf(error));
 }
 
-/** A certificate that is not accepted: of an unknown authority, of another host, or expired. */
+/** A certificate that is not accepted: unknown authority, wrong host, or expired. */
 export function isCertificateError(error: Error): boolean {
   return /^ERR_TLS|CERT|VERIFY/.test(codeOf(error));
 }
@@ -73,12 +73,12 @@ export function isCertificateError(error: Error): boolean {
 /** PostgreSQL's SSLRequest. Every server answers it with one byte: S or N. */
 export const sslRequest = Buffer.from([0, 0, 0, 8, 4, 210, 22, 47]);
 
-/** Whether this is how PostgreSQL answers an SSLRequest; one byte more would be somebody else's. */
+/** Whether this is PostgreSQL's answer to an SSLRequest. A longer answer comes from something else. */
 export function isPostgres(answer: ServerAnswer): boolean {
   return answer.kind === 'said' && /^[NS]$/.test(answer.bytes.toString('latin1'));
 }
 
-/** How those that are met by mistake begin to speak. */
+/** The first bytes of servers that are often addressed by mistake. */
 const known: [RegExp, string][] = [
   [/^HTTP\/\d/, 'an HTTP server'],
   [/^SSH-/, 'an SSH server'],
@@ -90,7 +90,7 @@ const known: [RegExp, string][] = [
   [/^[\x15\x16]\x03[\0-\x04]/, 'a server that expects TLS'],
 ];
 
-/** What the bytes are the beginning of, in words: "an HTTP server". */
+/** What sent these first bytes, for messages: "an HTTP server". */
 export function recognise(bytes: Buffer): string {
   const text = bytes.toString('latin1');
   const found = known.find(([pattern]) => pattern.test(text));
@@ -112,7 +112,7 @@ const unreachable: Record<string, (name: string) => string> = {
   EAI_AGAIN: (name) => `the host of ${name} is unknown here, or no name server answers`,
 };
 
-/** Why there was no connection, in words. */
+/** Why there was no connection, for messages. */
 export function whyUnreachable(error: Error, place: ServerPlace): string {
   const code = codeOf(error);
   const why = Object.hasOwn(unreachable, code) ? unreachable[code] : undefined;
@@ -122,20 +122,20 @@ export function whyUnreachable(error: Error, place: ServerPlace): string {
 
 type ListeningPlace = { host: string; port: number; backlog: number };
 
-/** Only there does the kernel share connections out among sockets of a port. */
+/** Only Linux distributes connections among sockets that share a port. */
 const canShare = platform === 'linux';
 
 /**
- * Listens with so many servers on one port; gives the port. libuv accepts one connection of a socket in each turn of its
- * loop, and a turn also reads from every connection that has something to read: so many sockets accept as many in a turn.
- * Where the kernel does not share a port, with the first server only. Port 0: any free one. Rejects when the address
- * cannot be had, or is another process's; those that listen already are closed then.
+ * Listens with these servers on one port, and returns the port. libuv accepts one connection per socket in each turn of
+ * its loop, and a turn also reads from every connection that has data; several sockets accept several connections per
+ * turn. If the kernel does not share a port, only the first server listens. Port 0: any free one. Rejects if the
+ * address is unavailable or belongs to another process, and closes the servers that listen already.
  */
 export async function listenTogether(
   servers: readonly [Server, ...Server[]],
   { host, port, backlog }: ListeningPlace,
 ): Promise<number> {
-  // A socket that shares its port would share that of another process too.
+  // A socket that shares its port would also share that of another process.
   if (canShare && port !== 0) await expectFree(host, port);
   const [first, ...further] = servers;
   const listenOn = async (server: Server, on: number) => {

@@ -3,15 +3,16 @@ const iso =
   /^(?<year>\d{4})-(?<month>\d\d)-(?<day>\d\d)(T\d\d:\d\d(:\d\d(\.\d{1,9})?)?(Z|[+-]\d\d:?\d\d))?$/;
 
 /**
- * Milliseconds since 1970 of a text: digits are those, ISO 8601 with an offset is cut to whole ones, and a date
- * alone is its first moment in UTC. Null where it is none of these, before 1970, or of a day that no month has.
+ * Parses a time as milliseconds since 1970. Digits are milliseconds; ISO 8601 with an offset is truncated to
+ * milliseconds; a date alone means its first moment in UTC. Null for anything else, for times before 1970, and for days
+ * that a month does not have.
  */
 export function readTime(text: string): number | null {
   const ts = /^\d{1,16}$/.test(text) ? Number(text) : readIso(text);
   return ts >= 0 && ts <= lastTs ? ts : null;
 }
 
-/** NaN where it is none. The runtime alone would make 1 October of 31 September (RFC 3339 section 5.7). */
+/** NaN if it is no such time. The runtime alone would turn 31 September into 1 October (RFC 3339 section 5.7). */
 function readIso(text: string): number {
   const { year, month, day } = iso.exec(text)?.groups ?? {};
   if (Number(day) > daysOf(Number(year), Number(month))) return Number.NaN;
@@ -23,9 +24,9 @@ function readIso(text: string): number {
 // oxlint-disable-next-line no-restricted-globals -- parses a time that was sent; reads no clock
 const daysOf = (year: number, month: number) => new Date(Date.UTC(year, month, 0)).getUTCDate();
 
-/** Whether it is a name of the IANA database that this machine knows, such as Europe/Berlin. */
+/** Whether this machine knows the name from the IANA database, such as Europe/Berlin. */
 export function isTimeZone(name: string): boolean {
-  // An offset such as +02:00 is taken too, and knows no summer.
+  // The runtime also accepts an offset such as +02:00, which has no daylight saving time.
   if (!/^[A-Za-z]/.test(name)) return false;
   try {
     return new Intl.DateTimeFormat('en', { timeZone: name }).resolvedOptions().timeZone !== '';

@@ -5,7 +5,7 @@ export async function pause(ms: number, stopping: AbortSignal): Promise<void> {
   await sleep(ms, undefined, { signal: stopping }).catch(() => undefined);
 }
 
-/** Waits for `work`, and no longer than `ms`; says whether it came to its end. Rejects as it does. */
+/** Waits for `work`, but no longer than `ms`. Returns whether it completed. Rejects if it does. */
 export async function waitAtMost(work: Promise<unknown>, ms: number): Promise<boolean> {
   const over = new AbortController();
   try {
@@ -17,7 +17,7 @@ export async function waitAtMost(work: Promise<unknown>, ms: number): Promise<bo
 
 const lookMs = 10;
 
-/** Looks again and again until `condition` holds, for `ms` at most. */
+/** Polls until `condition` holds, for at most `ms`. */
 export async function waitUntil(condition: () => boolean, ms: number): Promise<void> {
   // oxlint-disable-next-line no-restricted-globals -- a wait with a limit is timed by the machine
   const endMs = performance.now() + ms;
@@ -25,7 +25,7 @@ export async function waitUntil(condition: () => boolean, ms: number): Promise<v
   while (!condition() && performance.now() < endMs) await sleep(lookMs);
 }
 
-/** How long to wait after so many failures in a row: twice as long each time, `maxMs` at most. */
+/** How long to wait after this many failures in a row: doubles each time, at most `maxMs`. */
 export function backoffMs(
   failures: number,
   { firstMs, maxMs }: { firstMs: number; maxMs: number },
@@ -33,12 +33,12 @@ export function backoffMs(
   return Math.min(maxMs, firstMs * 2 ** (failures - 1));
 }
 
-/** Rests between the turns of a loop that others can wake. */
+/** Rests between the rounds of a loop. Others can wake it. */
 export class WakeableRest {
   #isWoken = false;
   #wake: (() => void) | undefined;
 
-  /** A turn begins: who wakes from now on ends the rest behind it, also before that begins. */
+  /** A round begins. A wake-up from now on ends the rest after it, even if it comes before that rest begins. */
   begin(): void {
     this.#isWoken = false;
   }
@@ -48,7 +48,7 @@ export class WakeableRest {
     this.#wake?.();
   }
 
-  /** Until it is woken, `ms` at most. */
+  /** Rests until it is woken, at most `ms`. */
   async rest(ms: number): Promise<void> {
     if (this.#isWoken || ms <= 0) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -61,8 +61,8 @@ export class WakeableRest {
 }
 
 /**
- * Does `work` now, and again so long after the start of the last time, or when that has ended. Gives what stops
- * it and waits for what is under way. `work` does not reject.
+ * Runs `work` now and then every `intervalMs`, skipping a time at which it still runs. Returns a function that stops
+ * this and waits for work under way. `work` must not reject.
  */
 export function startEvery(
   intervalMs: number,

@@ -13,19 +13,19 @@ import {
 } from './value.ts';
 import type { MonotonicMs } from '../lib/clock-readings.ts';
 
-/** What a stream of values is about. */
+/** Which values a stream carries. */
 export type LiveFilter = {
   reach: Reach;
-  /** Absent: all. */
+  /** Absent: all senses. */
   senses?: readonly string[] | undefined;
-  /** Values of a sense in a second, at most. Absent: all. */
+  /** At most this many values of a sense per second. Absent: all. */
   maxHz?: number | undefined;
 };
 
-/** A commit has reached this process so long after it, also by way of Redis. */
+/** The longest that a commit takes to reach this process, through Redis too. */
 export const underWayMs = 2_000;
 
-/** Streams of the same filter: what they are sent is chosen and written once for all of them. */
+/** Streams with the same filter. Their values are chosen and written once for all of them. */
 export class Group {
   readonly key: string;
   readonly subscribers = new Set<Subscriber<string>>();
@@ -33,9 +33,9 @@ export class Group {
   readonly #filter: LiveFilter;
   readonly #senses: ReadonlySet<string> | null;
   readonly #positions: Positions;
-  /** Of the first stream: what was committed before it. */
+  /** The position when the first stream joined. */
   readonly #first: ReadPosition;
-  /** What was sent last, oldest first. */
+  /** The last value sent of each sense, oldest first. */
   readonly #sent = new Map<string, SentSense & { sentMs: number }>();
 
   constructor(key: string, filter: LiveFilter, positions: Positions, first: ReadPosition) {
@@ -48,7 +48,7 @@ export class Group {
     this.#first = first;
   }
 
-  /** Those of the values that are to be sent now. */
+  /** The values to send now. */
   choose(values: readonly Value[], monotonicMs: MonotonicMs): Value[] {
     const { reach } = this.#filter;
     return values.filter(
@@ -59,7 +59,7 @@ export class Group {
     );
   }
 
-  /** As pieces of a stream. `heardMs`: all that came before it was handled. */
+  /** Writes values as pieces of a stream. `heardMs`: everything heard before then has been handled. */
   *write(
     values: readonly Value[],
     heardMs: number,
@@ -69,7 +69,7 @@ export class Group {
     for (const bytes of toBytes(values)) yield { bytes, position: this.position(heardMs) };
   }
 
-  /** Where a reader is that has read all it was given. */
+  /** The position of a reader that has read everything queued for it. */
   position(heardMs: number): string {
     const beforeMs = heardMs - underWayMs - (this.throttle?.periodMs ?? 0);
     const { position, fromMs } = this.#positions.findBefore(beforeMs) ?? this.#first;

@@ -1,7 +1,7 @@
 import type { Bus } from '../bus/bus.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 
-/** To whose values anybody listens, in any process. */
+/** The accounts whose values some process streams. */
 type Listeners = {
   isEmpty(): boolean;
   has(accountId: number): boolean;
@@ -11,13 +11,13 @@ type Listeners = {
 type ListenersOptions = {
   bus: Bus;
   monotonicClock: MonotonicClock;
-  /** A process that has not said again what it listens to for so long is gone. */
+  /** A process that has not announced its accounts for this long counts as gone. */
   expiryMs?: number;
 };
 
 type Said = { accountIds: number[]; untilMs: number };
 
-/** What processes that serve streams say of their readers (`announce`), for one that stores values. */
+/** For a process that stores values: collects what the processes with streams announce (`createAnnouncer`). */
 export function startListeners(options: ListenersOptions): Listeners {
   const { bus, monotonicClock, expiryMs = 10_000 } = options;
   const byProcess = new Map<string, Said>();
@@ -49,7 +49,7 @@ export function startListeners(options: ListenersOptions): Listeners {
   };
 }
 
-/** Says to whose values streams of this process listen. */
+/** Announces the accounts whose values this process streams. */
 type Announcer = {
   add(accountId: number): void;
   delete(accountId: number): void;
@@ -59,11 +59,11 @@ type AnnouncerOptions = {
   bus: Bus;
   /** The name of this process; no other has it. */
   process: string;
-  /** A third of what `Listeners` takes for gone. */
+  /** A third of the time after which `Listeners` counts a process as gone. */
   everyMs?: number;
 };
 
-/** Says so at each change, every few seconds, and to whoever asks; nothing while nobody listens. */
+/** Announces at each change, every few seconds and on request; nothing while there are no streams. */
 export function createAnnouncer({ bus, process, everyMs = 3_000 }: AnnouncerOptions): Announcer {
   const accounts = new Set<number>();
   let timer: NodeJS.Timeout | undefined;

@@ -35,7 +35,7 @@ type ValueSourceDeps = {
   exports: ReadFairly;
 };
 
-/** What devices measure, as it is committed. */
+/** Measurements as they are committed. */
 export function createValueSource(deps: ValueSourceDeps): OpenSource {
   return async ({ reach, senses, maxHz, from: id }) => {
     const from = id === null ? null : parseLivePosition(id);
@@ -60,7 +60,7 @@ async function* writeSource(
   if (from) {
     const sql = readFairly(exports, filter.reach.accountId, db);
     for await (const values of replayValues({ sql, filter, from, present })) {
-      // The way there is not by time: who disconnects meanwhile starts over.
+      // The replay is not ordered by time, so a reader that disconnects midway starts over.
       for (const bytes of toBytes(values)) yield { bytes, position };
       if (subscriber.hasEnded) break;
     }
@@ -76,7 +76,6 @@ async function* writeSource(
   yield { bytes: Buffer.from(why), position };
 }
 
-/** The first message. */
 function writeOpened(from: LivePosition | null, present: Joined['position']): string {
   const opened = from
     ? {
@@ -96,22 +95,22 @@ type LiveBroadcasterOptions = {
   process: string;
   heartbeatMs: number;
   monotonicClock: MonotonicClock;
-  /** Of all streams. */
+  /** Shared by all streams. */
   budget: SubscriberBudget;
-  /** What is committed could not be read: ids stay behind, and a reader that resumes is sent more again. */
+  /** A position could not be read. Ids then stay behind, and a reader that resumes is sent more values again. */
   onError: (error: unknown) => void;
 };
 
-/** All streams of values of this process, by account. */
+/** All streams of values in this process, by account. */
 type LiveBroadcaster = {
-  /** From then on the subscriber is given what is committed, in whatever process. */
+  /** The subscriber receives what any process commits from then on. */
   join(filter: LiveFilter): Promise<Joined>;
 };
 
-/** The longest period of a stream, by the least `maxHz`. */
+/** The longest period of a stream: that of the smallest `maxHz`. */
 const longestPeriodMs = 10_000;
 
-/** Hears and asks nothing while there is no stream. */
+/** Listens to the bus and queries the database only while there are streams. */
 export function createLiveBroadcaster(options: LiveBroadcasterOptions): LiveBroadcaster {
   const { db, bus, monotonicClock, onError } = options;
   const byAccount = new Map<number, AccountValues>();
@@ -158,13 +157,13 @@ type AccountValuesOptions = {
   positions: Positions;
   nextSlice: NextSlice;
   monotonicClock: MonotonicClock;
-  /** Of all streams. */
+  /** Shared by all streams. */
   budget: SubscriberBudget;
   /** No stream is silent for longer. */
   heartbeatMs: number;
   /** Values that wait in this process. */
   waiting: { values: number };
-  /** The last stream has left. */
+  /** Called when the last stream has left. */
   onEnd: () => void;
 };
 
@@ -175,13 +174,13 @@ type Joined = {
   leave: () => void;
 };
 
-/** Values that are handled before the event loop does other work: about a millisecond for each group. */
+/** How many values are handled before the event loop does other work: about a millisecond for each group. */
 const valuesPerTurn = 500;
-/** Between two writes to the streams of an account, at least; with many streams the writes are fewer. */
+/** The shortest time between two writes to an account's streams. With many streams, writes become fewer. */
 const pauseMs = 5;
 const streamsPerPauseMs = 4;
 
-/** Gives the values of one account to its streams. */
+/** Passes the values of one account to its streams. */
 class AccountValues {
   readonly #options: AccountValuesOptions;
   readonly #groups = new Map<string, Group>();
@@ -200,8 +199,8 @@ class AccountValues {
   }
 
   /**
-   * A stream that is given what is heard from now on, once it is known what is committed: what comes between
-   * the two comes twice.
+   * Adds a stream once the position is read. It receives values from then on; those between the read and then
+   * come twice.
    */
   async join(filter: LiveFilter, read: Promise<ReadPosition>): Promise<Joined> {
     this.#joining += 1;
@@ -222,14 +221,14 @@ class AccountValues {
     }
   }
 
-  /** Values that were committed, in the order in which they were. */
+  /** Takes committed values, in the order of their commits. */
   hear(devices: LiveDevice[]): void {
     const isRoom = this.#backlog.add(devices, this.#options.monotonicClock());
     if (isRoom) this.#rest.wake();
     else this.drop('overloaded');
   }
 
-  /** Ends all streams: each resumes where it was. */
+  /** Ends all streams. Each can resume where it was. */
   drop(reason: DropReason): void {
     this.#backlog.clear();
     for (const { subscribers } of this.#groups.values())
@@ -307,7 +306,7 @@ class AccountValues {
       for (const subscriber of group.subscribers) subscriber.give(piece, monotonicMs);
   }
 
-  /** Twice in `heartbeatMs`, to streams that were sent nothing since. */
+  /** Runs twice in `heartbeatMs`, for streams that were sent nothing since the last time. */
   async #beat(): Promise<void> {
     const everyMs = this.#options.heartbeatMs / 2;
     const monotonicMs = this.#options.monotonicClock();
@@ -321,7 +320,7 @@ class AccountValues {
     }
   }
 
-  /** Until a value is due or it is time for a heart-beat. */
+  /** The time until a value is due or the next heartbeat. */
   #restMs(): number {
     const dueMs = [...this.#groups.values()].map(({ throttle }) => throttle?.nextMs ?? Infinity);
     const nextMs = Math.min(this.#beatMs + this.#options.heartbeatMs / 2, ...dueMs);
@@ -337,11 +336,11 @@ class AccountValues {
 
 type Heard = { devices: LiveDevice[]; count: number; heardMs: number };
 
-/** Of one account: about 20 MB. More wait only where values come faster than streams can be written. */
+/** Of one account: about 20 MB. More values wait only if they come faster than streams can be written. */
 const maxValues = 100_000;
 const maxOfAll = 500_000;
 
-/** What an account's streams are still to be given. `all`: counts the values of all accounts. */
+/** The values that an account's streams have still to receive. `all` counts the values of all accounts. */
 export class Backlog {
   readonly #all: { values: number };
   #heard: Heard[] = [];
@@ -355,12 +354,12 @@ export class Backlog {
     return this.#heard.length === 0;
   }
 
-  /** When the oldest was heard; undefined while there is none. */
+  /** When the oldest waiting value was heard; undefined if none waits. */
   get oldestMs(): number | undefined {
     return this.#heard[0]?.heardMs;
   }
 
-  /** False where there is no room for them. */
+  /** False if there is no space for them. */
   add(devices: LiveDevice[], heardMs: number): boolean {
     const count = devices.reduce((sum, { values }) => sum + values.length, 0);
     if (this.#values + count > maxValues || this.#all.values + count > maxOfAll) return false;
@@ -369,7 +368,7 @@ export class Backlog {
     return true;
   }
 
-  /** The oldest messages, until there are so many values. */
+  /** Takes the oldest messages, until they hold `limit` values. */
   take(limit: number): Value[] {
     const values: Value[] = [];
     while (values.length < limit) {

@@ -4,29 +4,29 @@ import { isKnownTo, type StreamPosition } from '../streams/position.ts';
 import type { LiveFilter } from './group.ts';
 import { type LivePosition, type SentSense, Value } from './value.ts';
 
-/** So long a reader may have been away; what is older is in the history only. */
+/** How far back a replay goes. Older values are in the history only. */
 const awayMs = 24 * 3_600_000;
 
 const pageSeries = 500;
 const pageRows = 2_000;
 
 type ReplayOptions = {
-  /** Reads its pages, in turn. */
+  /** Its queries wait for the account's place among other large reads. */
   sql: Sql;
   filter: LiveFilter;
   from: LivePosition;
   present: StreamPosition;
 };
 
-/** Before it nothing is sent to who resumes, in ms. */
+/** The time in ms before which a resuming reader is sent nothing. */
 export function startOf({ position }: LivePosition, present: StreamPosition): number {
   const earliest = present.ts - awayMs;
   return isKnownTo(position, present) ? earliest : Math.max(earliest, position.ts);
 }
 
 /**
- * Of each sense what is later than the last value that was sent of it, sense by sense; with `maxHz` the newest
- * of each period. A position that this database does not know gives its time: of each sense what is later.
+ * Yields the values of each sense that are later than the last one sent, sense by sense; with `maxHz` the newest
+ * of each period. If this database does not know the position, its time decides instead.
  */
 export async function* replayValues(options: ReplayOptions): AsyncGenerator<Value[]> {
   const { sql, filter, from, present } = options;
@@ -89,7 +89,7 @@ async function* readSeries(
   }
 }
 
-/** Where chunks of the last day are compressed already, it cannot be told what the reader has seen. */
+/** Rows of compressed chunks do not show whether the reader has seen them; its last time then decides. */
 async function readRows(sql: Sql, query: Parameters<typeof listMissed>[1]): Promise<MissedRow[]> {
   try {
     return await listMissed(sql, query, pageRows);
@@ -101,19 +101,19 @@ async function readRows(sql: Sql, query: Parameters<typeof listMissed>[1]): Prom
 }
 
 function toValue(series: MissedSeries, { ts, val, long }: MissedRow): Value {
-  // A number's `long` is NaN in the table: a position has both.
+  // For a number, `long` is NaN in the table.
   return new Value(
     series,
     Number.isNaN(long) ? [series.sId, ts, val] : [series.sId, ts, val, long],
   );
 }
 
-/** All of the millisecond of the last value that was sent. */
+/** The end of the millisecond of each last value. */
 function microsOf(sent: SentSense[]): Map<string, number> {
   return new Map(sent.map(({ deviceId, sId, ts }) => [`${deviceId} ${sId}`, ts * 1_000 + 999]));
 }
 
-/** Of values in the order of senses and times the last of each period. */
+/** Keeps the last value of each period. Expects values ordered by sense and time. */
 function thinOut(maxHz: number | undefined) {
   if (maxHz === undefined) return { next: (values: Value[]) => values, end: () => [] };
   const periodMs = 1_000 / maxHz;
@@ -136,7 +136,7 @@ function thinOut(maxHz: number | undefined) {
 
 type MissedSeries = { id: number; deviceId: number; uuid: string; sId: string };
 
-/** A page of an account's senses behind `after`; `ids`: only of these devices, null: of all. */
+/** A page of an account's series after `after`. `ids`: only those of these devices; null: of all. */
 async function listSeries(
   sql: Sql,
   accountId: number,
@@ -160,22 +160,22 @@ async function listSeries(
   return rows;
 }
 
-/** `place`: of the series among those that were asked for; `micros` since the epoch. */
+/** `place`: the index of its series in the query. `micros`: since the epoch. */
 type MissedRow = { place: number; micros: number; ts: number; val: number; long: number };
 
 type MissedQuery = {
   seriesIds: number[];
-  /** Of each series only what is later, in microseconds since the epoch. */
+  /** For each series, only later rows; in microseconds since the epoch. */
   afterMicros: number[];
-  /** Nothing before it, in ms. */
+  /** Nothing earlier, in ms. */
   startTs: number;
-  /** What the reader has seen; null: that cannot be told from the rows. */
+  /** What the reader has seen; null if the rows cannot show it. */
   seen: StreamPosition | null;
 };
 
 /**
- * Of each series what is later than the newest value that a position sees, in the order of the series and of
- * time. The transaction that wrote a row is its `xmin`, of which the upper half is that of the snapshot.
+ * Lists what each series has after the newest value that the position sees, ordered by series and time. A row's
+ * `xmin` is the transaction that wrote it, without its upper 32 bits, which come from the present snapshot.
  */
 async function listMissed(
   sql: Sql,
@@ -195,8 +195,8 @@ async function listMissed(
           order by o.ts desc
           limit 1`;
   const { rows } = await sql.query<MissedRow>({
-    // Without a name, so that it is planned for these values: the columns of compressed chunks have no xmin,
-    // and the plan must leave those chunks out.
+    // Unnamed, so that it is planned for these values: the columns of compressed chunks have no xmin, so the plan
+    // must leave those chunks out.
     text: `
       select wanted.place - 1 as place, found.ts, found.micros, found.val, found.long
         from unnest($1::bigint[], $2::bigint[]) with ordinality

@@ -10,7 +10,7 @@ import {
 } from '../streams/position.ts';
 import { chunkBytes, writeMessage } from '../streams/server-sent.ts';
 
-/** A value that was committed; as text it is written once for all streams that are sent it. */
+/** A committed value. Its text is written once for all streams. */
 export class Value {
   readonly deviceId: number;
   readonly sId: string;
@@ -26,7 +26,7 @@ export class Value {
     this.#value = value;
   }
 
-  /** Tells the senses of an account apart. */
+  /** Identifies a sense within its account. */
   get key(): string {
     return `${this.deviceId} ${this.sId}`;
   }
@@ -48,7 +48,7 @@ export class Value {
   }
 }
 
-/** As messages, of which the last has no id and no end yet. */
+/** Writes values as messages. The last message of each chunk still lacks its id and end. */
 export function* toBytes(values: readonly Value[]): Generator<Buffer> {
   let text = '';
   for (const [i, value] of values.entries()) {
@@ -59,28 +59,28 @@ export function* toBytes(values: readonly Value[]): Generator<Buffer> {
   }
 }
 
-/** Time in ms up to which a sense was sent. */
+/** The time in ms up to which a sense was sent. */
 export type SentSense = { deviceId: number; sId: string; ts: number };
 
 /**
- * How far a stream of values has come. Of each sense everything was sent up to the newest value that
- * `position` sees; of those in `sent` also what came after it.
+ * How far a stream of values has come. For each sense, everything was sent up to the newest value that `position`
+ * sees; for senses in `sent`, also what came after it.
  *
- * A time for each sense would not do as an id: 4,000 of them are 40 KB with every message, and a request's
- * headers hold 16 KB. One time for all would not do either: it leaves out what a slow device sends of before
- * it, or repeats what quick ones have sent since. But the database knows which values a snapshot of
- * its transactions sees, whichever process sent them; so the id is that snapshot, taken a few seconds
- * ago (a commit must have reached this process by then), and the newest few senses sent since. With more
- * of them than that, the values of those seconds come again.
+ * A time for each sense would be too long for an id: 4,000 of them are 40 KB with every message, and a request's
+ * headers hold 16 KB. One time for all would skip what a slow device measured earlier and sends later, or repeat
+ * what fast ones have sent since. But the database knows which values a snapshot of its transactions sees,
+ * whichever process stored them. So the id is that snapshot, taken a few seconds ago (by then a commit must have
+ * reached this process), with the newest few senses sent since. If there are more senses, values of those seconds
+ * are repeated.
  */
 export type LivePosition = { position: StreamPosition; sent: SentSense[] };
 
-/** Of how many senses an id says that they were sent more than its snapshot sees: it stays below 1 KB. */
+/** The most senses that an id lists beside its snapshot. Keeps it below 1 KB. */
 export const maxSent = 16;
-/** A longer name is left out: its values of the last seconds come again. */
+/** An id omits senses with a longer name; their values of the last seconds are repeated. */
 const maxNameLength = 24;
 
-/** As a part of the id of a server-sent event. */
+/** Writes the position as a part of the id of a server-sent event. */
 export function writeLivePosition({ position, sent }: LivePosition): string {
   const named = sent
     .map(({ deviceId, sId, ts }) => [
@@ -94,7 +94,7 @@ export function writeLivePosition({ position, sent }: LivePosition): string {
   return named.length === 0 ? text : `${text}/${named.join(',')}`;
 }
 
-/** Null for what `writeLivePosition` did not write. */
+/** Null for text that `writeLivePosition` did not write. */
 export function parseLivePosition(text: string): LivePosition | null {
   const [before = '', named = ''] = text.split('/', 2);
   const position = parsePosition(before);
@@ -116,29 +116,29 @@ function parseSent(text: string): SentSense | null {
   }
 }
 
-/** What was committed when it was read: after `fromMs`, before `toMs`. */
+/** What was committed when it was read, between `fromMs` and `toMs`. */
 export type ReadPosition = { position: StreamPosition; fromMs: number; toMs: number };
 
-/** The positions of the last seconds, for all streams of values of this process. */
+/** The positions of the last seconds, shared by all streams of values in this process. */
 export type Positions = {
-  /** What is committed now. */
+  /** Reads what is committed now. */
   read(): Promise<ReadPosition>;
-  /** The newest that was read before `beforeMs`. */
+  /** The newest position that was read before `beforeMs`. */
   findBefore(beforeMs: number): ReadPosition | undefined;
-  /** Reads one every second until it is ended. */
+  /** Reads a position every second. Returns a function that ends it. */
   follow(onError: (error: unknown) => void): () => void;
 };
 
 const everyMs = 1_000;
 
-/** `keptMs`: how far back they are remembered. */
+/** `keptMs`: how far back positions are remembered. */
 export function createPositions(
   db: Sql,
   monotonicClock: MonotonicClock,
   keptMs: number,
 ): Positions {
   const kept: ReadPosition[] = [];
-  // They are for the streams of all accounts, whichever came first.
+  // Positions serve the streams of all accounts, so no account's context may stick to them.
   const asNobody = AsyncLocalStorage.snapshot();
 
   async function read(): Promise<ReadPosition> {
@@ -160,23 +160,23 @@ export function createPositions(
   };
 }
 
-/** `lastTs`: of what was sent last; `waiting`: what is sent next, once it is due. */
+/** `lastTs`: the time of the value sent last. `waiting`: the value to send once it is due. */
 type Sense = { lastTs: number; dueMs: number; waiting: Value | null };
 
 /**
- * Lets a value of each sense through in `periodMs`: the first at once, then the newest of each period. It
- * remembers senses that had a value within the last period, no others.
+ * Passes one value of each sense per `periodMs`: the first at once, then the newest of each period. It remembers
+ * only senses that had a value within the last period.
  */
 export class ValueThrottle {
   readonly periodMs: number;
-  /** In the order in which they are due. */
+  /** Ordered by due time. */
   readonly #senses = new Map<string, Sense>();
 
   constructor(periodMs: number) {
     this.periodMs = periodMs;
   }
 
-  /** Whether the value is to be sent now; else it waits, or gives way to a newer one. */
+  /** Whether to send the value now. Otherwise it waits, or a newer one replaces it. */
   isDue(value: Value, monotonicMs: MonotonicMs): boolean {
     const sense = this.#senses.get(value.key);
     if (!sense) {
@@ -188,7 +188,7 @@ export class ValueThrottle {
     return false;
   }
 
-  /** Those whose turn has come, at most `limit`. */
+  /** Takes the values that are due, at most `limit`. */
   takeDue(monotonicMs: MonotonicMs, limit: number): Value[] {
     const due: Value[] = [];
     for (const [key, { dueMs, waiting }] of this.#senses) {
@@ -201,7 +201,7 @@ export class ValueThrottle {
     return due;
   }
 
-  /** When the next one may be due; Infinity while there is none. */
+  /** When the next one may be due; Infinity if there is none. */
   get nextMs(): number {
     const [first] = this.#senses.values();
     return first?.dueMs ?? Infinity;

@@ -3,7 +3,7 @@ import type { MessageQuotas } from './settings.ts';
 import type { Reason } from './reasons.ts';
 import type { MessageCandidate, MessageChannel, Note, UnsentList } from './recipients.ts';
 
-/** Something that messages of a day are counted by; `accountId` 0: it is no account's. */
+/** What the messages of a day are counted by. `accountId` is 0 for a counter that all accounts share. */
 export type Counter = {
   kind:
     | 'account'
@@ -12,54 +12,54 @@ export type Counter = {
     | 'number'
     | 'installation'
     | 'webhook'
-    // requests for confirmation: to a mailbox, and of an account
+    // Confirmation requests to one mailbox, and of one account.
     | 'confirmation'
     | 'confirmations'
-    // from a network, and of the installation
+    // Confirmation requests from one network, and of the whole installation.
     | 'confirmations-network'
     | 'confirmations-all';
   accountId: number;
   key: string;
 };
 
-/** What is to be sent; `isLast`: something that it was counted by is used up with it. */
+/** A message to send. `isLast`: it uses up one of its daily limits. */
 export type Allotted = MessageCandidate & { isLast: boolean };
 
-/** A message, as far as it is counted. */
+/** What decides the counters of a message. */
 export type Counted = {
   accountId: number;
   channel: MessageChannel;
   recipient: string;
-  /** It asks an address for confirmation, which may be a stranger's. */
+  /** Set if the message asks an address for confirmation; the address may be a stranger's. */
   confirmation?: Asking;
 };
 
-/** Who has an address asked for confirmation. */
+/** Who asks for a confirmation. */
 export type Asking = {
-  /** Where the request came from, as addresses are counted. */
+  /** The network that the request came from, in the form in which addresses are counted. */
   network: string;
-  /** Somebody stands for the account: it has confirmed its own address, or the operator made it. */
+  /** Somebody vouches for the account: it has confirmed its own address, or the operator created it. */
   isKnown: boolean;
 };
 
-/** What one account may be sent. */
+/** The limits of one account. */
 export type QuotasOf = (accountId: number) => MessageQuotas;
 
 type Limited = Counter & { limit: number; reason: Reason };
 
-// Of all accounts together: anybody can register accounts, and must not fill an inbox with them.
+// For all accounts together: anybody can register accounts, and must not be able to flood an inbox with them.
 const confirmationsPerAddress = 5;
-/** Of `messagesPerDay`: nobody writes to strangers with this service's mail server. */
+/** Share of `messagesPerDay`: nobody can use this service's mail server to write to many strangers. */
 const confirmationsPart = 1 / 10;
-/** Of an account that nobody stands for: its own address, and some to try. */
+/** For an account that nobody vouches for: enough for its own address and a few attempts. */
 const confirmationsOfUnknown = 5;
-/** Of the installation's: what accounts that nobody stands for may use up, so that some are left for the others. */
+/** Share of the installation's limit that accounts nobody vouches for may use; the rest is left for the others. */
 const partOfUnknown = 1 / 2;
 
 export const counterName = ({ kind, accountId, key }: Counter): string =>
   `${kind} ${accountId} ${key}`;
 
-/** All that a message counts for, and how much each of it may be on a day. */
+/** All counters of a message, each with its limit for one day. */
 export function countersOf(
   { accountId, channel, recipient, confirmation }: Counted,
   quotasOf: QuotasOf,
@@ -139,8 +139,8 @@ function smsCounters(accountId: number, number: string, quotas: MessageQuotas): 
 }
 
 /**
- * Counts one message where everything that it counts for has room; else the reason why not. `used` is by
- * `counterName`, and is as it will be afterwards.
+ * Counts one message if all its counters are below their limits, and updates `used` (by `counterName`); otherwise
+ * returns the reason and counts nothing.
  */
 export function takeFromDailyLimits(
   counted: Counted,
@@ -154,13 +154,13 @@ export function takeFromDailyLimits(
   for (const counter of counters) {
     const now = (used.get(counterName(counter)) ?? 0) + 1;
     used.set(counterName(counter), now);
-    // Who only asks for confirmation says nothing of limits.
+    // A confirmation request mentions no limits.
     if (now >= counter.limit && !counter.kind.startsWith('confirmation')) isLast = true;
   }
   return { isLast };
 }
 
-/** Takes candidates in their order as long as everything they count for has room. */
+/** Takes candidates in order, each as long as all its counters are below their limits. */
 export function applyDailyLimits(
   candidates: readonly MessageCandidate[],
   used: Map<string, number>,

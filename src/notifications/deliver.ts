@@ -40,14 +40,14 @@ export type DeliveryDeps = SendDeps & {
   maxAttempts: number;
   undelivered: UndeliveredLog;
   clock: Clock;
-  /** Told how each attempt ended, for whoever counts. */
+  /** Called with the outcome of each attempt, for metrics. */
   onOutcome?: ((outcome: { kind: MessageChannel; state: AttemptState }) => void) | undefined;
 };
 
 /**
- * Makes one attempt to deliver a message whose turn it is, and gives the turn back. What fails for now is
- * due again later each time. A process that ends in between repeats the attempt, so a message is sent at
- * least once.
+ * Makes one attempt to deliver a claimed message, then releases its recipient. A message that fails for now is due
+ * again later, with a growing delay. If the process ends during an attempt, the attempt is repeated, so a message is
+ * sent at least once.
  */
 export async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<void> {
   const { db, alarms, maxAttempts, undelivered, clock, onOutcome } = deps;
@@ -66,7 +66,7 @@ export async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<v
     onOutcome?.({ kind, state: outcome.state === 'queued' ? 'retried' : outcome.state });
   };
   const via = viaOf(deps, kind);
-  // A telephone whose session has ended, or whose token has left `apn`, gets nothing that still waited for it.
+  // If the telephone's session has ended or its token was removed from `apn`, messages that still wait are not sent.
   const isGone =
     kind === 'push' && !(await hasPushToken(db, delivery.accountId, delivery.recipient));
   const needless = isGone ? 'contact-gone' : reasonAgainst(delivery, deps.isAllowedNumber);
@@ -80,7 +80,7 @@ export async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<v
       await removePushToken(db, delivery.accountId, delivery.recipient);
     const again = verdict === 'again' && delivery.attempts < maxAttempts;
     const restMs = Math.min(failure.retryAfterMs ?? 0, longestRestMs);
-    // What a provider says is for the operator: an account is told a reason of ours.
+    // Only the operator sees what a provider says; the account sees a reason of ours.
     undelivered.note({
       about: { notificationId: delivery.id },
       host: delivery.host,
@@ -101,13 +101,13 @@ export async function deliver(deps: DeliveryDeps, delivery: Delivery): Promise<v
     );
     return;
   }
-  // What a log took reached nobody.
+  // A message that only went to a log reached nobody.
   const state = isLog(deps, kind) ? 'logged' : 'sent';
   const over = { reason: null, error: null, dueMs: clock(), restMs: 0, hasFailed: false };
   await settle({ state, ...over }, via);
 }
 
-/** So long at most nothing is sent to who asks for a rest (`Retry-After`): a message waits for a day. */
+/** The longest `Retry-After` that we honour: a message is given up after a day. */
 const longestRestMs = 3_600_000;
 
 /** About 3 s, 7 s, 20 s … six hours. */
@@ -123,7 +123,7 @@ function viaOf({ drivers }: SendDeps, kind: MessageChannel): string {
 const isLog = ({ drivers }: SendDeps, kind: MessageChannel): boolean =>
   kind === 'sms' && drivers.sms.isLog === true;
 
-/** What is the operator's provider to mend says nothing of the recipient: null. */
+/** Null if the failure says nothing about the recipient, because the operator has to fix the provider. */
 function isOfRecipient(kind: MessageChannel, verdict: DriverVerdict, reason: Reason): true | null {
   if (kind === 'webhook') return true;
   return verdict !== 'again' && reason !== 'no-provider' && reason !== 'no-mail-server'
@@ -131,7 +131,10 @@ function isOfRecipient(kind: MessageChannel, verdict: DriverVerdict, reason: Rea
     : null;
 }
 
-/** Why a message need not be tried, judged when it is its turn: what waited may be older than the rules. */
+/**
+ * Why a message is not sent after all. This is checked at each attempt, because a message that waited may be older than
+ * the current rules.
+ */
 function reasonAgainst(delivery: Delivery, isAllowedNumber: NumberRule): Reason | null {
   if (delivery.isDisabled) return 'account-disabled';
   if (delivery.kind === 'email' && delivery.type !== 'confirm' && !delivery.isConfirmed)
@@ -144,18 +147,18 @@ function reasonAgainst(delivery: Delivery, isAllowedNumber: NumberRule): Reason 
   return isAllowedNumber(number) ? null : 'number-refused';
 }
 
-/** What makes links for the mails to a contact, and the secrets of a webhook. */
+/** Makes the links in mails to a contact, and the secrets of a webhook. */
 export type ContactKeys = {
   confirmUrl: (contactUuid: string) => string;
   unsubscribeUrl: (contactUuid: string) => string;
   webhookSecrets: (contactUuid: string) => string[];
-  /** Where an alarm is read; undefined where nobody said under which address this service is reached. */
+  /** The URL of an alarm; undefined if no public address is configured. */
   alarmUrl: (alarmId: number) => string | undefined;
-  /** Where a person looks at a device; undefined without the console. */
+  /** The console's page of a device; undefined without the console. */
   deviceUrl: (deviceUuid: string) => string | undefined;
 };
 
-/** Which recorded event this is; undefined where it is not recorded. */
+/** The identifier of the recorded event; undefined if it was not recorded. */
 export type FindEventId = (
   deviceUuid: string,
   cause: Pick<SenseEvent['cause'], 'engine' | 'senses'>,
@@ -163,14 +166,14 @@ export type FindEventId = (
 
 type SendDeps = {
   drivers: Drivers;
-  /** Null: no SMTP server is configured. */
+  /** Null if no SMTP server is configured. */
   email: EmailDriver | null;
   hooks: HookDriver;
   findEventId: FindEventId;
   keys: ContactKeys;
 };
 
-/** Hands a message over by its channel. Rejects with a `DeliveryError`. */
+/** Sends a message by its channel. Rejects with a `DeliveryError`. */
 async function send(deps: SendDeps, delivery: Delivery): Promise<void> {
   switch (delivery.kind) {
     case 'push':
@@ -190,8 +193,8 @@ async function send(deps: SendDeps, delivery: Delivery): Promise<void> {
 const hastyMs = 1_500;
 
 /**
- * Who did not answer the last time is left soon, but for each third time: a receiver that needs longer is
- * reached as well, and one that hangs costs little. Undefined: as long as any.
+ * A webhook that did not answer the last time gets a short timeout, except at every third attempt: so a slow receiver
+ * is reached as well, and one that hangs costs little. Undefined: the usual timeout.
  */
 const timeoutOf = ({ lane, attempts }: Delivery): number | undefined =>
   lane === 'webhook-unanswered' && attempts % 3 !== 0 ? hastyMs : undefined;
@@ -235,8 +238,8 @@ type DigestDeps = { db: Sql; alarms: AlarmPort; clock: Clock };
 type Digested = { title: string; alarmId: number | null };
 
 /**
- * A message as it goes out: with what became of its alarm meanwhile, or, where its recipient had many lately,
- * with all others that wait for it.
+ * The message as it is sent: with what has happened to its alarm since or, if its recipient had many messages lately,
+ * together with all others that wait for it.
  */
 async function digest({ db, alarms, clock }: DigestDeps, delivery: Delivery): Promise<Delivery> {
   const isOfMany =
@@ -257,14 +260,14 @@ async function digest({ db, alarms, clock }: DigestDeps, delivery: Delivery): Pr
   return { ...delivery, ...(delivery.kind === 'sms' ? { ...text, body: asSms(text) } : text) };
 }
 
-/** As many of its lines as fit. */
+/** As many lines as fit into an SMS. */
 function asSms({ title, body }: Pick<Delivery, 'title' | 'body'>): string {
   const lines = [title, ...body.split('\n')];
   while (lines.length > 1 && countSegments(lines.join('\n')) > maxSegments) lines.pop();
   return lines.join('\n');
 }
 
-/** Also those that an attempt before has gathered. */
+/** Includes messages that an earlier attempt has already grouped with this one. */
 async function listDigested(db: Sql, delivery: Delivery, nowTs: WallMs): Promise<Digested[]> {
   const { id, contactId, accountId, kind, recipient } = delivery;
   const { rows } = await db.query<Digested>(
@@ -293,7 +296,7 @@ async function listDigested(db: Sql, delivery: Delivery, nowTs: WallMs): Promise
 const maxNamed = 10;
 
 function textOf(open: Digested[], over: number, words: Words): Pick<Delivery, 'title' | 'body'> {
-  // Newest first; the message that leads is the oldest.
+  // Newest first; the delivery itself is the oldest message.
   const newest = [...open.slice(1), ...open.slice(0, 1)];
   const named = newest.slice(0, maxNamed).map(({ title }) => title);
   const more = newest.length > maxNamed ? ['…'] : [];
@@ -302,7 +305,7 @@ function textOf(open: Digested[], over: number, words: Words): Pick<Delivery, 't
   return { title, body: [...named, ...more, ...ended].join('\n') };
 }
 
-/** What was queued goes out all the same: it says what was done about its alarm since. */
+/** A queued message is sent even if its alarm has changed; it then says what has happened since. */
 function sayMeanwhile(delivery: Delivery, state: AlarmNow, nowTs: WallMs): Delivery {
   const words = wordsOf(delivery.language);
   const when = (ts: number) => describeTime(ts, nowTs, delivery.timeZone, words);
@@ -321,9 +324,12 @@ function sayMeanwhile(delivery: Delivery, state: AlarmNow, nowTs: WallMs): Deliv
 type DispatcherOptions = {
   db: Sql;
   clock: Clock;
-  /** Makes one attempt and writes down how it ended. */
+  /** Makes one attempt and stores its outcome. */
   deliver: (delivery: Delivery) => Promise<void>;
-  /** Deliveries of each lane under way at once in this process, of one account, and to one host of webhooks. */
+  /**
+   * How many deliveries may be under way at once in this process: in each lane, for one account, and to one host of
+   * webhooks.
+   */
   places: Record<Lane, number>;
   perAccount?: number;
   perHost?: number;
@@ -333,21 +339,21 @@ type DispatcherOptions = {
 };
 
 type Dispatcher = {
-  /** Something may be due. */
+  /** Call it when something may be due. */
   look: () => void;
-  /** When it last looked for what is due, ms; null: not yet. */
+  /** When this process last looked for due messages, ms; null if it has not yet. */
   lastLookTs: () => number | null;
-  /** Lets deliveries under way end, and takes no more. */
+  /** Waits for deliveries under way and starts no more. */
   close: () => Promise<void>;
 };
 
 const defaultPerAccount = 2;
-/** Whoever has many accounts has one receiver for all of them, or must have many receivers. */
+/** Per host too: an account limit alone is no bound for somebody with many accounts and one receiver. */
 const defaultPerHost = 16;
 
 /**
- * Delivers messages, the accounts in turn, until it is closed. Each lane has places of its own: however many
- * receivers or providers of one hang, the others go on.
+ * Delivers messages until it is closed, with fair shares for the accounts. Each lane has its own places, so receivers
+ * or providers that hang do not delay the other lanes.
  */
 export function startDispatcher(options: DispatcherOptions): Dispatcher {
   const { db, clock, deliver, places, pollIntervalMs, leaseMs, onError } = options;
@@ -394,7 +400,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
     } while (again && !closed);
   }
 
-  /** One look at a time: what is asked meanwhile is another one right after it. */
+  /** Only one query runs at a time; a call during it makes another one follow. */
   function look(): void {
     again = true;
     if (closed || looking) return;
@@ -402,7 +408,7 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
       .catch(onError)
       .finally(() => {
         looking = null;
-        // Asked between the last look and here.
+        // Somebody called `look` after the last query and before this line.
         if (again && Object.values(freePlaces()).some((n) => n > 0)) look();
       });
   }
@@ -424,14 +430,14 @@ export function startDispatcher(options: DispatcherOptions): Dispatcher {
 type ListenOptions = {
   connectionString: string;
   channel: string;
-  /** Called for each notification, and when the connection is there again: some may be lost. */
+  /** Called for each notification, and after a reconnect, because some may have been lost. */
   onNotified: () => void;
   onError: (error: unknown) => void;
 };
 
 const retryMs = 5_000;
 
-/** Listens on a connection of its own, which is opened again where it breaks, until it is closed. */
+/** Listens on its own database connection, and reopens it when it breaks, until it is closed. */
 export function listenForMessages(options: ListenOptions): { close: () => Promise<void> } {
   const closing = new AbortController();
   const ended = listenOn(options, closing.signal);

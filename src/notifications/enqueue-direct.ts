@@ -8,28 +8,28 @@ import { numberFormat, type Words } from './words.ts';
 import { wordsOf } from './text.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** A message to a contact that no event asks for. */
+/** A message to a contact that no event requests. */
 type DirectMessage = {
   type: 'confirm' | 'test' | 'notice';
   contact: { contactId: number; kind: 'email' | 'webhook'; address: string };
-  /** What a notice says. */
+  /** The text of a notice. */
   say?: (words: Words) => { title: string; body: string };
 };
 
 type DirectOptions = {
   quotasOf: QuotasOf;
   nowTs: WallMs;
-  /** Where the request came from, as addresses are counted. */
+  /** The network that the request came from, in the form in which addresses are counted. */
   network: string;
-  /** Anybody can register: accounts confirm their own address before they ask many others. */
+  /** Anybody can register: an account must confirm its own address before it asks many others. */
   isOpen: boolean;
 };
 
 type DirectOutcome = { state: 'queued' | 'held-back'; reason?: Reason };
 
 /**
- * Queues messages to contacts within the caller's transaction, as far as the day's limits go: one outcome
- * for each of them, in their order. The account's own address is asked for confirmation before others.
+ * Queues messages to contacts in the caller's transaction, within the day's limits. Returns one outcome for each
+ * message, in order. The account's own address is asked for confirmation first.
  */
 export async function enqueueDirect(
   tx: Sql,
@@ -65,7 +65,7 @@ export async function enqueueDirect(
     }
     const { type, contact } = message;
     const { contactId, kind: channel, address: recipient } = contact;
-    // Asking for confirmation needs a link, which is made when it is sent.
+    // The text of a confirmation request contains a link, which is made on delivery.
     const last = room.isLast ? `\n${words.lastToday}` : '';
     const say = message.say ?? (() => ({ title: words.testTitle, body: words.testBody }));
     const { title, body } = type === 'confirm' ? { title: '', body: '' } : say(words);
@@ -84,10 +84,10 @@ async function findEmail(tx: Sql, accountId: number): Promise<string | null> {
   return rows[0]?.email ?? null;
 }
 
-/** Of a quota of an account, how much is in use. */
+/** How much of a quota an account uses. */
 type QuotaInUse = { quota: string; used: number; limit: number };
 
-/** Tells an account by mail, at its confirmed addresses, which of its quotas near their end or are used up. */
+/** Sends an account mail, to its confirmed addresses, about quotas that are nearly or completely used up. */
 export async function enqueueQuotaNotice(
   tx: Sql,
   accountId: number,
@@ -98,11 +98,11 @@ export async function enqueueQuotaNotice(
   const emails = (sender?.contacts ?? []).filter(({ kind }) => kind === 'email');
   const say = (words: Words) => describeQuotas(quotas, words);
   const messages = emails.map((contact) => ({ type: 'notice' as const, contact, say }));
-  // Nobody is asked for confirmation: where it comes from does not matter.
+  // No confirmation is requested here, so the network does not matter.
   await enqueueDirect(tx, accountId, messages, { ...options, network: '', isOpen: false });
 }
 
-/** One line for each: "Devices: 8,123 of 10,000 (81 %)". */
+/** One line for each quota: "Devices: 8,123 of 10,000 (81 %)". */
 function describeQuotas(
   quotas: readonly QuotaInUse[],
   words: Words,

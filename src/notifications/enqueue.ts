@@ -42,10 +42,9 @@ import { bodyOf, describeTime, titleOf, type Wording, wordsOf } from './text.ts'
 import type { WallMs } from '../lib/clock-readings.ts';
 
 /**
- * Writes what people are told, and the jobs that deliver it, within the caller's transaction: what rolls
- * back never rings, what commits is never lost. One row a recipient; of what is not to be sent one row
- * a device, channel, reason and day. Where the day's messages are used up already, nothing is locked that
- * others need.
+ * Writes messages to people in the caller's transaction: a rollback sends nothing, and a commit loses nothing. There is
+ * one row for each recipient; messages that are not sent share one row for each device, channel, reason and day. Once
+ * the day's messages are used up, it locks nothing that others need.
  */
 export async function enqueueNotifications(
   tx: Sql,
@@ -81,7 +80,9 @@ const alarmsIn = (byAccount: ReadonlyMap<number, AskedOfAccount>): number[] => [
   ),
 ];
 
-/** What is used today of all that these messages count for, locked until the transaction ends. */
+/**
+ * How much of today's limits these messages' counters have used. The counters stay locked until the transaction ends.
+ */
 export async function lockCountsOf(
   tx: Sql,
   messages: Counted[],
@@ -134,14 +135,14 @@ function wordingFrom(
   };
 }
 
-/** Of what is not sent, and of any title, only so much is kept. */
+/** How much is stored of any title, and of the text of a message that is not sent. */
 const maxText = 1_000;
 
 const day = (parameter: string) => `(ms_to_timestamp(${parameter}) at time zone 'UTC')::date`;
 
 /**
- * Keeps others from counting until the transaction ends; gives what is used today, by `counterName`. Always in
- * the same order, so that nobody waits in a circle.
+ * Locks the counters until the transaction ends and returns what is used today, by `counterName`. It always locks in
+ * the same order, which rules out deadlocks.
  */
 async function lockCounts(
   tx: Sql,
@@ -173,16 +174,16 @@ async function lockCounts(
 type Decided = {
   queued: readonly Allotted[];
   unsent: readonly Unsent[];
-  /** How much more is counted than before; these are locked. */
+  /** How much to add to each counter; the counters are locked. */
   counted: readonly (Counter & { more: number })[];
   wordingOf: (notification: NewNotification) => Wording;
   nowTs: WallMs;
 };
 
-/** A statement brings so many: to put their texts together is a piece of its own. */
+/** Rows in one statement: putting their texts together blocks the event loop for that long. */
 const rowsAtOnce = 100;
 
-/** Writes what was decided, and wakes those that deliver once it is committed. */
+/** Writes what was decided. The delivering processes are woken on commit. */
 async function writeNotifications(tx: Sql, decided: Decided): Promise<void> {
   const { queued, unsent } = decided;
   const perNotification = createTexts(decided.wordingOf);
@@ -198,7 +199,7 @@ async function writeNotifications(tx: Sql, decided: Decided): Promise<void> {
   }
 }
 
-/** What all recipients of a notification are told alike, made once. */
+/** What all recipients of a notification receive alike, made once. */
 type Texts = { title: string; body: string; lastBody: string | null; engine: string };
 
 function createTexts(wordingOf: Decided['wordingOf']) {
@@ -310,7 +311,10 @@ async function writeSome(
 const typeOf = ({ notification, dueMs }: Allotted): MessageType =>
   dueMs === undefined ? (notification.about?.type ?? 'notice') : 'escalated';
 
-/** Of a webhook, and of an alarm, which may be told of again when it is over: others are told in words. */
+/**
+ * Only for webhooks and alarms; an alarm's message may be followed by one that says it is over. All others are text
+ * only.
+ */
 function dataOf({ channel, notification }: Allotted): string | null {
   if (channel !== 'webhook' && (notification.about?.alarmId ?? null) === null) return null;
   const { engine, senses } = notification.event.cause;
@@ -320,26 +324,29 @@ function dataOf({ channel, notification }: Allotted): string | null {
 
 const cut = (text: string) => text.slice(0, maxText).toWellFormed();
 
-/** What people are to be told. */
+/** A request to notify people. */
 export type Ask = Announced & {
   device: DeviceIdentity;
   event: SenseEvent;
   actions: Actions;
-  /** The event's, empty where it has none. */
+  /** The event's name; empty if it has none. */
   name: string;
 };
 
-/** What became of an ask. `queued`: messages for now; `planned`: by `afterMs`. Both 0: why nobody is told. */
+/**
+ * The result of an ask. `queued`: messages to send now; `planned`: messages delayed by `afterMs`. If both are 0,
+ * `notNotified` says why.
+ */
 export type NotifyResult = { queued: number; planned: number; notNotified: NotNotified | null };
 
 export type NotifyOptions = Omit<EnqueueOptions, 'configured' | 'note'> & {
-  /** The channels of this process; those of others are read from the database. */
+  /** The channels of this process; those of other processes are read from the database. */
   ownChannels: readonly MessageChannel[];
 };
 
 /**
- * Queues what people are to be told within the caller's transaction, and answers for each ask, in their order,
- * how many messages that makes, or why it makes none.
+ * Queues the messages of each ask in the caller's transaction. Returns for each ask, in order, how many messages it
+ * makes, or why it makes none.
  */
 export async function notify(
   tx: Sql,
@@ -380,7 +387,7 @@ function notificationsOf(ask: Ask): NewNotification[] {
   }));
 }
 
-/** The first that applies. A number that is none is no recipient. */
+/** The first reason that applies. An invalid number counts as no recipient. */
 function whyNobody(reasons: ReadonlySet<Reason>): NotNotified {
   const all = [...reasons];
   if (all.some(isLimit)) return 'held-back';
@@ -390,7 +397,7 @@ function whyNobody(reasons: ReadonlySet<Reason>): NotNotified {
   return all.some((reason) => missing.includes(reason)) ? 'not-configured' : 'no-recipient';
 }
 
-/** An alarm that closed; `lastedWithState`: it stood for a state that the device was in. */
+/** A closed alarm. `lastedWithState`: it lasted as long as its device was in a state. */
 export type ClosedAlarm = {
   alarmId: number;
   closedBy: string;
@@ -398,7 +405,7 @@ export type ClosedAlarm = {
   lastedWithState: boolean;
 };
 
-/** A contact that was told of an alarm, and what it was told. */
+/** A contact that was notified of an alarm, and what it received. */
 type NotifiedContact = {
   alarmId: number;
   announcement: number;
@@ -414,8 +421,8 @@ type NotifiedContact = {
 };
 
 /**
- * Queues the message that an alarm is over for contacts with `whenOver` that were told of it, as far as the
- * day's limits go. What a person, another profile or a configuration closed is told to webhooks only.
+ * Queues the message that an alarm is over to contacts with `whenOver` that were notified of it, within the day's
+ * limits. If a person, another profile or a configuration closed it, only webhooks receive the message.
  */
 export async function notifyResolved(
   tx: Sql,
@@ -475,7 +482,7 @@ function messageOf(contact: NotifiedContact, closed: ClosedAlarm, body: string):
   };
 }
 
-/** Each once, with the first that it was told. */
+/** Each contact once, with the first message that it received. */
 async function listNotifiedContacts(
   tx: Sql,
   closed: readonly ClosedAlarm[],
@@ -502,7 +509,7 @@ async function listNotifiedContacts(
 const isOver = ({ closedBy, lastedWithState }: ClosedAlarm): boolean =>
   closedBy === 'cleared' || (closedBy === 'left-state' && lastedWithState);
 
-/** A message to a contact that no firing asks for; `title` and `body` are empty where they are made later. */
+/** A message to a contact that no firing requests; `title` and `body` are empty if they are made on delivery. */
 export type NewDirect = {
   accountId: number;
   channel: 'email' | 'webhook';
@@ -511,11 +518,11 @@ export type NewDirect = {
   recipient: string;
   title: string;
   body: string;
-  /** Of an alarm. */
+  /** The alarm that it is about. */
   about?: { deviceId: number; alarmId: number; announcement: number; data: NoticeData };
 };
 
-/** Writes messages to contacts that no firing asks for, and what they count for. */
+/** Writes messages to contacts that no firing requests, and counts them. */
 export async function writeDirect(
   tx: Sql,
   messages: NewDirect[],

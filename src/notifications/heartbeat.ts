@@ -4,7 +4,7 @@ import type { NotificationLog } from './log.ts';
 type HeartbeatOptions = {
   url: string;
   everyMs: number;
-  /** What has to be so, by a name for the log. One that rejects is not so. */
+  /** What must hold, each with a name for the log. A check that rejects counts as false. */
   checks: Record<string, () => boolean | Promise<boolean>>;
   log: NotificationLog;
 };
@@ -12,8 +12,8 @@ type HeartbeatOptions = {
 const timeoutMs = 10_000;
 
 /**
- * Requests an address as long as all is well, so that a watcher elsewhere sees when it is not, or when this
- * service is gone. Its answer is not read; what fails is said in the log once.
+ * Requests a URL as long as all is well, so that a watcher elsewhere notices when it is not, or when this service is
+ * gone. The answer's body is not read; a failure is logged once.
  */
 export function startHeartbeat(options: HeartbeatOptions): { close: () => Promise<void> } {
   const closing = new AbortController();
@@ -52,7 +52,7 @@ async function listFailing(checks: HeartbeatOptions['checks']): Promise<string[]
   return results.flat();
 }
 
-/** Null: it was answered with success. */
+/** Null if the answer was a success; otherwise what went wrong. */
 async function request(url: string, closing: AbortSignal): Promise<string | null> {
   try {
     const signal = AbortSignal.any([closing, AbortSignal.timeout(timeoutMs)]);

@@ -4,35 +4,38 @@ import type { DeliveryError } from './channels/channel.ts';
 import { restAfterFailuresMs } from './outbox.ts';
 import type { Clock } from '../lib/clock-readings.ts';
 
-/** Where the outbox writes. */
+/** What the outbox needs of the log. */
 export type NotificationLog = Pick<Logger, 'debug' | 'info' | 'warn'>;
 
 export type FailedAttempt = {
-  /** What was to be delivered, by its number. */
+  /** The message that could not be delivered. */
   about: { notificationId: number } | { mailId: number };
-  /** Of a webhook, with its port; null of all others. */
+  /** Host and port of a webhook; null for other channels. */
   host: string | null;
-  /** The channel or the provider that was asked. */
+  /** The channel or provider. */
   via: string;
   failure: DeliveryError;
-  /** Whether it is tried again. */
+  /** Whether it will be tried again. */
   again: boolean;
 };
 
 export type UndeliveredLog = {
-  /** An attempt to deliver failed: a line now, or counted for the receiver's next one. */
+  /** Reports a failed attempt: writes a line now, or counts it for the receiver's next line. */
   note: (attempt: FailedAttempt) => void;
-  /** Writes what was counted since lines that are a rest old, or all of it where the process ends. */
+  /** Writes the counts that have waited for longer than a rest; at the end of the process, all of them. */
   flush: (options?: { isEnd?: boolean }) => void;
 };
 
-/** Receivers with lines of their own: accounts choose them, so their number has a bound. The others are counted together. */
+/**
+ * How many receivers have lines of their own. Accounts choose receivers, so the number needs a bound; all others are
+ * counted together.
+ */
 const maxReceivers = 1_000;
 
 /**
- * Writes failed attempts: at most one line for each receiver in 15 minutes, with how many attempts it stands for. A
- * receiver is the host of a webhook; of a push, an SMS and a mail it is the provider together with the reason. `warn`
- * adds the event.
+ * Logs failed attempts: at most one line for each receiver in 15 minutes, with the number of attempts. A receiver is a
+ * webhook's host; for a push message, an SMS or a mail it is the provider together with the reason. `warn` adds the
+ * event.
  */
 export function createUndeliveredLog(
   warn: (fields: Record<string, unknown>) => void,
@@ -41,13 +44,13 @@ export function createUndeliveredLog(
   function write({ about, host, via, failure, again }: FailedAttempt, count: number): void {
     const { reason, message } = failure;
     const receiver = host === null ? {} : { receiver: host };
-    // Only a fault of the service has a stack that helps.
+    // A stack helps only if the fault is our own.
     const why = reason === 'fault' ? { err: failure } : { why: message };
     warn({ via, ...receiver, count, reason, ...why, ...about, again });
   }
   const lines = createLimitedLines<FailedAttempt>({
     clock,
-    // A receiver that failed five times rests so long: more than a line in that time says nothing new.
+    // A receiver rests this long after five failures, so more lines would say nothing new.
     spanMs: restAfterFailuresMs,
     linesPerKey: 1,
     maxKeys: maxReceivers,

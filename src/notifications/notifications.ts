@@ -46,17 +46,17 @@ import type { MessageQuotas, NotificationSettings } from './settings.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
 export type Notifications = {
-  /** Writes messages within the transaction of their event. */
+  /** Writes messages in the transaction of their event. */
   enqueue: (tx: Sql, notifications: Iterable<NewNotification>) => Promise<void>;
-  /** Queues what people are told of alarms and notices within the caller's transaction. */
+  /** Queues messages about alarms and notices in the caller's transaction. */
   notify: (tx: Sql, asks: readonly Ask[]) => Promise<NotifyResult[]>;
-  /** Drops what is planned for alarms that were acknowledged, snoozed or closed. */
+  /** Drops planned messages of alarms that were acknowledged, snoozed or closed. */
   dropPlanned: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
-  /** Tells that alarms are over, whoever is to hear of it. */
+  /** Queues the message that alarms are over, for everybody who should receive it. */
   notifyResolved: (tx: Sql, closed: readonly ClosedAlarm[]) => Promise<void>;
-  /** When this process last looked for messages that are due, ms; null: not yet. */
+  /** When this process last looked for due messages, ms; null if it has not yet. */
   lastLookTs: () => number | null;
-  /** Lets deliveries under way end; what is not delivered stays in the database. */
+  /** Waits for deliveries under way; what is not delivered stays in the database. */
   close: () => Promise<void>;
 };
 
@@ -64,28 +64,28 @@ export type NotificationsOptions = {
   db: Database;
   connectionString: string;
   config: NotificationSettings;
-  /** What an account may send: its own, or the configuration's. */
+  /** What an account may send: its own limits, or the configuration's. */
   quotasOf: (accountId: number) => MessageQuotas;
-  /** No account needs the operator's permission for SMS. */
+  /** Accounts need no permission from the operator to send SMS. */
   isSmsForAll: boolean;
-  /** How e-mail and webhooks of accounts are reached. */
+  /** How the e-mail addresses and webhooks of accounts are reached. */
   contacts: ContactOptions;
-  /** What messages need of the alarms that they are about. */
+  /** What messages need from the alarms that they are about. */
   alarms: AlarmPort;
   log: NotificationLog;
   clock: Clock;
-  /** The time by which messages may be forgotten and given up, ms; null: not now. Absent: `clock`. */
+  /** The time to use for deleting and giving up messages, ms; null if the clock is in doubt. Default: `clock`. */
   believedTs?: () => WallMs | null;
-  /** Stand in for those that the configuration names. */
+  /** Replaces the drivers that the configuration names. */
   drivers?: Drivers;
-  /** NotifyResult how each attempt ended, for whoever counts. */
+  /** Called with the outcome of each attempt, for metrics. */
   onOutcome?: (outcome: { kind: MessageChannel; state: AttemptState }) => void;
 };
 
 const dayMs = 86_400_000;
 const tendIntervalMs = 60_000;
 
-/** Starts delivering in this process. To be awaited before anything is enqueued. */
+/** Starts delivering in this process. Await it before anything is enqueued. */
 export async function startNotifications(options: NotificationsOptions): Promise<Notifications> {
   const { db, connectionString, config, quotasOf, isSmsForAll, log, clock, onOutcome } = options;
   const { believedTs = clock } = options;
@@ -117,7 +117,7 @@ export async function startNotifications(options: NotificationsOptions): Promise
   });
   const ownChannels: MessageChannel[] = [
     ...(config.push || options.drivers ? (['push'] as const) : []),
-    // A log counts: whoever tries the service out wants alarms to go on as if somebody had been notified.
+    // The log driver counts too: whoever tries the service out wants alarms to behave as if somebody had been notified.
     'sms',
     ...(options.contacts.email ? (['email'] as const) : []),
     'webhook',
@@ -157,12 +157,12 @@ export async function startNotifications(options: NotificationsOptions): Promise
 const longestTimeoutMs = ({ push, sms }: NotificationSettings): number =>
   Math.max(push?.timeoutMs ?? 0, sms.driver === 'log' ? 0 : sms.timeoutMs);
 
-/** Of those that the operator configures; a log reaches nobody, and has a name of its own. */
+/** The channels that the operator configures. A log reaches nobody, so it has its own name. */
 function channelsOf({ push, sms }: NotificationSettings): string[] {
   return [...(push ? ['push'] : []), sms.driver === 'log' ? 'sms-log' : 'sms'];
 }
 
-/** An older name of `quotas.messagesPerDay`, which counted SMS too: `readSettings` takes it for that. */
+/** The older name of `quotas.messagesPerDay`, which counted SMS too; `readSettings` accepts it in place of that. */
 function tellOfDailyQuota({ dailyQuota }: NotificationSettings, log: NotificationLog): void {
   if (dailyQuota === undefined) return;
   log.info(
@@ -171,14 +171,14 @@ function tellOfDailyQuota({ dailyQuota }: NotificationSettings, log: Notificatio
   );
 }
 
-/** How contacts are reached: e-mail and webhooks of accounts. */
+/** How contacts are reached: the e-mail addresses and webhooks of accounts. */
 export type ContactOptions = {
   keys: ContactKeys;
   findEventId: FindEventId;
-  /** Null: no mail is sent. */
+  /** Null if no mail is sent. */
   email: { smtpUrl: string; from: string; timeoutMs: number } | null;
   isPrivateAllowed: boolean;
-  /** Stands in for the system's own. */
+  /** Replaces the system's resolver. */
   lookupAll?: PostOptions['lookupAll'];
 };
 
@@ -191,37 +191,43 @@ type DeliverySideDeps = {
   alarms: AlarmPort;
   maxAttempts: number;
   pollIntervalMs: number;
-  /** Push, and SMS, under way at once. */
+  /** Push messages, and SMS, under way at once. */
   concurrency: number;
-  /** The longest that a push or an SMS may take. */
+  /** The longest that a push message or an SMS may take. */
   timeoutMs: number;
   log: NotificationLog;
   clock: Clock;
-  /** The time by which things may be forgotten and given up, ms; null: not now, the clock is in doubt. */
+  /** The time to use for deleting and giving up, ms; null if the clock is in doubt. */
   believedTs: () => WallMs | null;
   onOutcome?: DeliveryDeps['onOutcome'];
-  /** The channels of this process beside those of contacts. */
+  /** The channels of this process besides those of contacts. */
   channels: string[];
 };
 
 type DeliverySide = {
-  /** When it last looked for what is due, ms; null: not yet. */
+  /** When it last looked for due messages, ms; null if it has not yet. */
   lastLookTs: () => number | null;
-  /** What is due now and then. */
+  /** Periodic work. */
   tend: () => Promise<void>;
   close: () => Promise<void>;
 };
 
 const hookTimeoutMs = 5_000;
-/** A wait costs a socket. Whoever was never heard has fewer places, and who did not answer the last time has few. */
+/**
+ * A slow receiver costs a socket. A webhook that was never tried has fewer places, and one that did not answer the last
+ * time has few.
+ */
 const hookPlaces = { webhook: 512, 'webhook-new': 256, 'webhook-unanswered': 16 };
 const mailPlaces = 6;
-/** Connections to the database that all deliveries of this process use at once: they end together as they began. */
+/**
+ * How many database connections all deliveries of this process use at once: deliveries that begin together also end
+ * together.
+ */
 const databasePlaces = 4;
-/** A turn is held longer than any delivery takes, and what is written down then. */
+/** The lease outlasts any delivery, and the transaction that stores its outcome. */
 const leaseMarginMs = 30_000;
 
-/** Starts delivering in this process, and says which channels it has. */
+/** Starts delivering in this process, and announces its channels. */
 async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> {
   const { db, alarms, pollIntervalMs, concurrency, log, clock, believedTs } = deps;
   const { email: mail, isPrivateAllowed, lookupAll, keys, findEventId } = deps.contacts;
@@ -281,7 +287,8 @@ async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> 
       undelivered.flush();
       await announce();
       const nowTs = believedTs();
-      // In doubt nothing has waited too long; what is for a contact that is gone is given up all the same.
+      // While the clock is in doubt no message counts as too old; messages to contacts that are gone are still given
+      // up.
       await giveUp(db, alarms, { beforeMs: (nowTs ?? 0) - dayMs, nowTs: clock() });
       if (nowTs !== null) await forgetRecipients(db, nowTs - dayMs);
     },
@@ -296,7 +303,7 @@ async function startDeliverySide(deps: DeliverySideDeps): Promise<DeliverySide> 
   };
 }
 
-/** The same database, of which at most so many queries and transactions are under way. */
+/** The same database, but with at most so many queries and transactions under way. */
 function inTurn(db: Database, most: number): Database {
   const waiting: (() => void)[] = [];
   let underWay = 0;
@@ -306,7 +313,7 @@ function inTurn(db: Database, most: number): Database {
     try {
       return await work();
     } finally {
-      // Whoever waits takes the place over.
+      // Pass the place on to the next in line.
       const next = waiting.shift();
       if (next) next();
       else underWay -= 1;
@@ -321,7 +328,7 @@ function inTurn(db: Database, most: number): Database {
   };
 }
 
-/** An alarm of which nothing is left is told again. */
+/** An alarm all of whose messages failed is announced again. */
 async function giveUp(
   db: Database,
   alarms: AlarmPort,

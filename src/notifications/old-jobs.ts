@@ -2,23 +2,23 @@ import type { Sql } from '../db/sql.ts';
 import { dueChannel } from './recipients.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-// 0.2.0 and 0.3.0 deliver push and SMS by jobs in a schema of their own (a library's, graphile-worker), and give their
-// messages no `due_at`. They may still run beside this version, or have left jobs behind. Whoever has a message's job
-// delivers it: here a job is deleted in the statement that takes its message into the outbox.
+// 0.2.0 and 0.3.0 deliver push messages and SMS by jobs in a schema of their own (that of a library, graphile-worker),
+// and their messages have no `due_at`. They may still run beside this version, or have left jobs behind. Whoever has
+// the job of a message delivers it: so this file deletes a job in the statement that moves its message into the outbox.
 
-/** The schema of those jobs. It is left where it is, and never made. */
+/** The schema of those jobs. We leave it in place where it exists, and never create it. */
 const jobSchema = 'graphile_worker';
 
 const jobs = `${jobSchema}._private_jobs`;
 const tasks = `${jobSchema}._private_tasks`;
 const deliverTask = 'deliver-notification';
 
-/** No attempt takes so long: the process that holds such a job has ended. */
+/** No attempt takes this long: the process that has such a job has ended. */
 const abandonedAfterMs = 120_000;
 
 /**
- * Takes the messages into the outbox whose jobs nobody works on, to be delivered at once (`nowTs`, since the epoch). Jobs
- * that this role may not see or delete stay with their program; gives false then.
+ * Moves the messages of jobs that nobody works on into the outbox, to be delivered at once (`nowTs`, ms since the
+ * epoch). Returns false if this role may not see or delete the jobs; they then stay with the program that made them.
  */
 export async function takeOldMessages(sql: Sql, nowTs: WallMs): Promise<boolean> {
   const access = await findAccess(sql);
@@ -43,7 +43,10 @@ export async function takeOldMessages(sql: Sql, nowTs: WallMs): Promise<boolean>
   return true;
 }
 
-/** Whether there are such jobs and this role may take them. Row security would hide them from all but their owner. */
+/**
+ * Whether there are such jobs, and whether this role may take them. Row security would hide them from all but their
+ * owner.
+ */
 async function findAccess(sql: Sql): Promise<'none there' | 'all' | 'no right'> {
   const { rows } = await sql.query<{ mayTake: boolean }>(
     `select bool_and(
@@ -61,7 +64,9 @@ async function findAccess(sql: Sql): Promise<'none there' | 'all' | 'no right'> 
   return rows[0].mayTake ? 'all' : 'no right';
 }
 
-/** Makes all such messages due in a database that was restored from a portable copy: it has none of their jobs. */
+/**
+ * Makes all such messages due in a database that was restored from a portable copy, which does not contain their jobs.
+ */
 export async function makeOldMessagesDue(sql: Sql): Promise<void> {
   await sql.query(
     `update notification

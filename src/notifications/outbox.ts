@@ -1,16 +1,16 @@
 /**
- * The outbox: from rows of `notification` to recipients. `enqueue.ts` writes a row for each recipient in the transaction
- * that stores the event or alarm.
+ * The outbox: from rows of `notification` to recipients. `enqueue.ts` writes a row for each recipient in the
+ * transaction that stores the event or alarm.
  *
  * - A crash before the commit: neither the event nor the message exists.
  * - A crash after it loses nothing: the row stays `queued` until a delivery is settled.
- * - A crash during a delivery repeats it: the recipient stays busy until its lease ends, then the message is sent again,
- *   even if the provider had accepted it. So a message arrives at least once; a webhook recognises the copy by its
- *   `webhook-id`, and people may get a mail, a push message or an SMS twice.
+ * - A crash during a delivery repeats it: the recipient stays busy until its lease ends, then the message is sent
+ *   again, even if the provider had accepted it. So a message arrives at least once; a webhook recognises the copy by
+ *   its `webhook-id`, and people may get a mail, a push message or an SMS twice.
  *
- * A recipient's row (`contact`, `recipient_turn`) is its lock, so no two processes send to one recipient at a time. Of a
- * recipient the oldest due message is next, and of an alarm none before an earlier one: nobody hears first that an alarm
- * is over.
+ * A recipient's row (`contact`, `recipient_turn`) is its lock, so no two processes send to one recipient at a time. A
+ * recipient's oldest due message is next, and the messages about an alarm stay in order: nobody hears first that an
+ * alarm is over.
  */
 
 import type { Sql } from '../db/sql.ts';
@@ -28,17 +28,20 @@ import type { WallMs } from '../lib/clock-readings.ts';
 
 type DueQuery = {
   nowTs: WallMs;
-  /** How many of each lane at most. */
+  /** At most so many of each lane. */
   places: Record<Lane, number>;
   perAccount: number;
   perHost: number;
-  /** What is under way here. */
+  /** The deliveries under way in this process. */
   underWay: readonly Pick<Delivery, 'accountId' | 'lane' | 'host'>[];
-  /** A recipient that nobody settled is free again after so long: its process ended. */
+  /** A recipient that is not settled is free again after this time: its process has ended. */
   leaseMs: number;
 };
 
-/** None of the three holds a recipient for so long: such a time is of a clock that was ahead, and has been set back. */
+/**
+ * None of the three columns lies this far ahead. If one does, it was written by a clock that ran ahead and has been set
+ * back.
+ */
 const longestHoldMs = 2 * 86_400_000;
 
 const isOver = (until: string) => `
@@ -52,7 +55,7 @@ const isFree = (row: string) => `
 
 const isDirect = `state = 'queued' and contact_id is null and due_at is not null`;
 
-/** What is tried again goes before what came later of its alarm: nobody hears first that an alarm is over. */
+/** A retry goes before later messages about its alarm: nobody hears first that an alarm is over. */
 const isNext = `
   not exists (
     select from notification before
@@ -60,7 +63,7 @@ const isNext = `
        and before.grouped_in is null and before.account_id = n.account_id and before.kind = n.kind
        and before.recipient = n.recipient and before.contact_id is not distinct from n.contact_id)`;
 
-/** What it is about was not removed. */
+/** The device and account that it is about still exist. */
 const isThere = `
   (n.device_id is null
    or exists (select from device d where d.id = n.device_id and d.account_id is not null))
@@ -72,10 +75,7 @@ const firstOf = (whose: string) => `
       and n.due_at <= ms_to_timestamp($1) and ${isNext}
     order by n.due_at, n.id limit 1) as first`;
 
-/**
- * The recipients that wait: the next one is looked up behind the one before, so that a thousand messages to one
- * cost as much as one.
- */
+/** The waiting recipients, by a loose index scan: a thousand messages to one recipient cost as much as one. */
 const waiting = `
   contacts as (
     (select contact_id from notification
@@ -102,8 +102,8 @@ const waiting = `
 type Taken = Delivery & { id: number | null };
 
 /**
- * Webhooks by how their last delivery ended: those that nobody answered share a few places, and those that were
- * never tried have some, so that neither keeps waiting who always answers.
+ * Webhooks are split by how their last delivery ended. Those that did not answer share a few places and those that were
+ * never tried have their own, so neither delays the ones that do answer.
  */
 const laneOf = `
   case when c.kind <> 'webhook' then c.kind
@@ -111,13 +111,14 @@ const laneOf = `
        when c.last_at is null then 'webhook-new'
        else 'webhook' end`;
 
-/** Of the URL as it was normalized: its host and port. */
+/** Host and port of the normalized URL. */
 const hostOf = `case when c.kind = 'webhook' then substring(c.address_normal from '^[a-z]+://([^/?#]*)') end`;
 
 /**
- * Takes the next messages: of each recipient that is neither busy nor at rest the oldest that is due, and of an alarm
- * none before those that came earlier; of an account its recipient that waited longest since it was served; of all
- * accounts likewise, in each lane, and of one host of webhooks `perHost` at most. The row of a contact, or of a recipient, is its lock, also between processes.
+ * Claims the next messages. A recipient that is neither busy nor resting gets its oldest due message, but no message
+ * about an alarm before an earlier one. Each account's recipients go in order of who was served longest ago, and so do
+ * the accounts, in each lane; one host of webhooks gets at most `perHost`. The row of the contact or recipient is its
+ * lock, between processes too.
  */
 export async function claimDue(
   sql: Sql,
@@ -237,7 +238,7 @@ export async function claimDue(
     ],
   });
   const deliveries = rows.filter((row): row is Delivery => row.id !== null);
-  // Another process has settled the message between the look and the lock.
+  // Another process settled the message after the query chose it and before the row was locked.
   for (const row of rows) if (row.id === null) await freeRecipient(sql, row);
   return deliveries;
 }
@@ -254,9 +255,9 @@ async function freeRecipient(sql: Sql, delivery: RecipientKey): Promise<void> {
 }
 
 /**
- * Looks, in the transaction in which a message ended, whether its announcement has come to somebody or to an
- * end. To be called with the alarm locked: of two messages that end at once the later one sees both. Repeats
- * and escalations neither make an announcement nor take one back.
+ * Checks, in the transaction that ends a message, whether its announcement has reached somebody or has failed
+ * altogether. Call it with the alarm locked: if two messages end at once, the later one sees both. Repeats and
+ * escalations neither make an announcement nor take one back.
  */
 export async function endAnnouncement(
   tx: Sql,
@@ -278,12 +279,12 @@ export async function endAnnouncement(
   else if (waiting === 0 && all > 0) await alarms.takeBack(tx, alarmId, of);
 }
 
-/** A message that was counted on a day (UTC, `2026-11-22`), or not at all. */
+/** A message, and the day on which it was counted (UTC, `2026-11-22`); null if it was not. */
 type CountedMessage = Pick<RecipientKey, 'accountId' | 'kind' | 'recipient'> & {
   countedOn: string | null;
 };
 
-// What a message is counted by does not depend on how much of it there may be.
+// Which counters a message has does not depend on their limits.
 const unlimited: MessageQuotas = {
   messagesPerDay: Infinity,
   messagesPerRecipient: Infinity,
@@ -295,7 +296,7 @@ const unlimited: MessageQuotas = {
   confirmationsPerInstallation: Infinity,
 };
 
-/** Messages that will not be sent count no longer, where the day that they were counted on lasts. */
+/** Takes messages that will not be sent off their counters, if the day on which they were counted lasts. */
 async function refund(tx: Sql, messages: readonly CountedMessage[]): Promise<void> {
   const counters = messages.flatMap(({ accountId, kind: channel, recipient, countedOn }) =>
     countedOn === null
@@ -306,7 +307,7 @@ async function refund(tx: Sql, messages: readonly CountedMessage[]): Promise<voi
         })),
   );
   if (counters.length === 0) return;
-  // Locked in the order of `lockCounts`: nobody waits in a circle.
+  // Locked in the order of `lockCounts`, which rules out deadlocks.
   await tx.query(
     `with less as (
        select kind, account_id, key, day, count(*) as n
@@ -335,8 +336,8 @@ async function refund(tx: Sql, messages: readonly CountedMessage[]): Promise<voi
 }
 
 /**
- * Drops what is planned for these alarms: they were acknowledged, snoozed or closed. It counts for no limit any
- * more. What is queued goes out, and says so.
+ * Drops planned messages of alarms that were acknowledged, snoozed or closed, and takes them off the limits. Queued
+ * messages are sent, and say what has happened.
  */
 export async function dropPlanned(tx: Sql, alarmIds: readonly number[]): Promise<void> {
   if (alarmIds.length === 0) return;
@@ -349,7 +350,7 @@ export async function dropPlanned(tx: Sql, alarmIds: readonly number[]): Promise
   await refund(tx, rows);
 }
 
-/** Puts off what is planned for devices until their mute ends. */
+/** Postpones planned messages of devices until their mute ends. */
 export async function putOffPlanned(
   tx: Sql,
   deviceIds: readonly number[],
@@ -362,7 +363,7 @@ export async function putOffPlanned(
   );
 }
 
-/** Queues what was planned for now. Its day is that on which it is due. */
+/** Queues planned messages that are due. They count for the day on which they fell due. */
 export async function queuePlanned(sql: Sql, nowTs: WallMs): Promise<void> {
   await sql.query(
     `with due as (
@@ -380,10 +381,10 @@ export async function queuePlanned(sql: Sql, nowTs: WallMs): Promise<void> {
   );
 }
 
-/** What ended without an attempt: its alarm may have nobody left who is told. */
+/** A message that ended without an attempt: perhaps its alarm has now reached nobody. */
 type GivenUp = { alarmId: number | null; announcement: number | null };
 
-/** Gives up what waited too long for its turn, and what is for a contact that is gone. */
+/** Gives up messages that waited too long, and messages to contacts that are gone. */
 export async function giveUpOld(sql: Sql, beforeMs: number, nowTs: WallMs): Promise<GivenUp[]> {
   const { rows } = await sql.query<GivenUp & CountedMessage>(
     `update notification n
@@ -408,23 +409,23 @@ export type DeliveryOutcome = {
   error: string | null;
   via: string;
   nowTs: WallMs;
-  /** When it is tried again, where it is. */
+  /** When it is tried again, if it is. */
   dueMs: number;
-  /** So long the recipient asked to be left alone. */
+  /** How long the recipient asked us to wait. */
   restMs: number;
-  /** Whether the recipient itself failed; null: it was not asked. */
+  /** Whether the recipient itself failed; null if it was not reached at all. */
   hasFailed: boolean | null;
 };
 
-/** A recipient that failed so often in a row is left alone for so long. */
+/** A recipient that fails this often in a row rests for this long. */
 const restAfter = 5;
 export const restAfterFailuresMs = 900_000;
 
-/** After so many messages to a person within so long, further ones are gathered. */
+/** After this many messages to a person within this time, further ones are grouped. */
 const gatherAfter = 10;
 const gatherMs = 600_000;
 
-/** The alarms that a message is about, and those that went out with it. */
+/** The alarms of a message and of those grouped with it. */
 export async function listAlarmIds(tx: Sql, { id, alarmId }: Delivery): Promise<number[]> {
   const { rows } = await tx.query<{ alarmId: number }>(
     `select distinct alarm_id as "alarmId" from notification
@@ -435,8 +436,8 @@ export async function listAlarmIds(tx: Sql, { id, alarmId }: Delivery): Promise<
 }
 
 /**
- * Writes down how an attempt ended, also of the messages that went out with it, and gives the turn back. What
- * failed for good no longer counts for the limits of its day. Gives the announcements that it was about.
+ * Stores the outcome of an attempt, also for the messages grouped with it, and releases the recipient. A message that
+ * failed for good no longer counts for the limits of its day. Returns the announcements that it was about.
  */
 export async function settleDelivery(
   tx: Sql,
@@ -461,7 +462,7 @@ export async function settleDelivery(
   return rows;
 }
 
-/** `told`: of how many messages the recipient now knows. */
+/** `told`: how many messages the recipient has now received. */
 async function releaseRecipient(
   tx: Sql,
   delivery: Delivery,
@@ -472,7 +473,7 @@ async function releaseRecipient(
   const { state, reason, nowTs, restMs, hasFailed } = outcome;
   const isOver = state === 'sent' || state === 'logged';
   const isCounted = isOver && kind !== 'webhook' && type !== 'confirm' && type !== 'test';
-  // Ten of the newest are enough, also where one message told of forty.
+  // The newest ten are enough, even if one message stood for forty.
   const recent = `(array_fill(ms_to_timestamp($2), array[$3::integer]) || recent)[1:${gatherAfter}]`;
   const changes = `
     busy_until = null,
@@ -501,7 +502,7 @@ async function releaseRecipient(
     );
 }
 
-/** Recipients that are no contacts, and have had nothing for a day, need no row. */
+/** Deletes rows of recipients that are not contacts and have received nothing for a day. */
 export async function forgetRecipients(sql: Sql, beforeMs: number): Promise<void> {
   await sql.query(
     `delete from recipient_turn

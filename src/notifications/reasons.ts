@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** Why a message was not sent, or not yet: a word for programs, and what people are told. */
+/** Why a message was not sent, or not yet: a code for programs, and a text for people. */
 export const reasons = {
   'messages-per-day': "The account has used up this day's messages.",
   'messages-per-recipient': "The account has used up this day's messages to this recipient.",
@@ -45,7 +45,7 @@ export const Reason = z
   .meta({ id: 'NotificationReason' });
 export type Reason = keyof typeof reasons;
 
-/** What holds a message back until another day; anything else fails. */
+/** Reasons that hold a message back for the rest of the day; any other reason is a failure. */
 const limits: Reason[] = [
   'messages-per-day',
   'messages-per-recipient',

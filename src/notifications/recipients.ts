@@ -8,35 +8,35 @@ import type { SenseWordsBySId } from './text.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
 export type EnqueueOptions = {
-  /** What may be sent on one day (UTC); what is beyond is held back. */
+  /** What an account may send on one day (UTC); messages over that limit are held back. */
   quotasOf: (accountId: number) => MessageQuotas;
   isAllowedNumber: NumberRule;
-  /** No account needs the operator's permission for SMS. */
+  /** Accounts need no permission from the operator to send SMS. */
   isSmsForAll: boolean;
   nowTs: WallMs;
-  /** Channels that a process which delivers has; absent: all. Others are sent nothing. */
+  /** The channels of all processes that deliver; nothing is sent by any other. Absent: all channels. */
   configured?: ReadonlySet<MessageChannel>;
-  /** Told what becomes of each message for each recipient. */
+  /** Called with the decision for each message and recipient. */
   note?: Note;
 };
 
-/** What was decided of a message for one recipient; a reason: why it is not sent. */
+/** Called with the decision for one recipient; a `Reason` says why the message is not sent. */
 export type Note = (notification: NewNotification, decided: 'queued' | 'planned' | Reason) => void;
 
-/** By what a message goes. */
+/** How a message is sent. */
 export type MessageChannel = 'push' | 'sms' | 'email' | 'webhook';
 
-/** A message for one recipient, not yet counted. `contactId`: null where it is no contact. */
+/** A message for one recipient, before limits are applied. `contactId`: null if the recipient is not a contact. */
 export type MessageCandidate = {
   notification: NewNotification;
   channel: MessageChannel;
   recipient: string;
   contactId: number | null;
-  /** Absent: it is sent now. Later it is sent only if its alarm is then still open and not acknowledged. */
+  /** Absent: send it now. Otherwise send it then, if its alarm is still open and not acknowledged. */
   dueMs?: number;
 };
 
-/** What will not be sent, of one device and for one reason: what the first one was, and how many. */
+/** Messages of one device that will not be sent for one reason: the first of them, and how many there are. */
 export type Unsent = Omit<MessageCandidate, 'contactId' | 'dueMs'> & {
   reason: Reason;
   count: number;
@@ -51,7 +51,7 @@ export type UnsentList = {
   list(): Unsent[];
 };
 
-/** One entry for each device, channel and reason, however many there are. */
+/** Collects one entry for each device, channel and reason, however many messages there are. */
 export function createUnsentList(note?: Note): UnsentList {
   const entries = new Map<string, Unsent>();
   return {
@@ -66,12 +66,12 @@ export function createUnsentList(note?: Note): UnsentList {
   };
 }
 
-/** What the notifications of one account are, in the order in which they were asked for. */
+/** The notifications of one account, in the order of the requests. */
 export type AskedOfAccount = {
-  /** Each is for all of the account's push tokens and contacts. */
+  /** Each goes to all of the account's push tokens and contacts. */
   pushes: NewNotification[];
   sms: MessageCandidate[];
-  /** More than the account may send on a day, whatever else is decided: how many, by device. */
+  /** Those that exceed the day's limits whatever else is decided, as a count for each device. */
   beyond: Record<NewNotification['kind'], Map<number, Beyond>>;
 };
 
@@ -79,16 +79,16 @@ type Beyond = {
   notification: NewNotification;
   recipient: string;
   count: number;
-  /** Kept where somebody asks what became of each. */
+  /** Kept if the caller wants the decision for each. */
   all: NewNotification[];
 };
 
-// Some of those that are looked at may be refused for their number, and the next ones are sent then.
+// How many more SMS than the limit to look at: some numbers may be refused, and later ones then take their place.
 const spareSms = 200;
 
 /**
- * Sorts notifications by account. What is certainly too much for a day is counted and not kept: one
- * message may ask for tens of thousands.
+ * Groups notifications by account. Those that certainly exceed the day's limits are counted and not kept: one message
+ * may request tens of thousands.
  */
 export function groupByAccount(
   notifications: Iterable<NewNotification>,
@@ -149,7 +149,7 @@ function judge(
   return isAllowedNumber(number) ? { number } : { refused: 'number-refused' };
 }
 
-/** What a message that goes out says of its alarm as it is by now. */
+/** What has happened to an alarm by the time a message about it is sent. */
 export type AlarmNow = {
   alarmId: number;
   acknowledgedTs: number | null;
@@ -157,30 +157,27 @@ export type AlarmNow = {
   closedTs: number | null;
 };
 
-/** What messages need of the alarms that they are about; both rooms are brought together by assembly/. */
+/** What messages need from the alarms that they are about; `assembly/` connects the two. */
 export type AlarmPort = {
-  /** Those that still exist. */
+  /** Only alarms that still exist. */
   listAlarmsNow: (sql: Sql, alarmIds: readonly number[]) => Promise<AlarmNow[]>;
-  /** Nobody else settles messages of these alarms, nor changes them, until the transaction ends. */
+  /** Until the transaction ends, nobody else settles messages about these alarms or changes them. */
   lockAlarms: (tx: Sql, alarmIds: readonly number[]) => Promise<void>;
-  /** A message of this announcement reached somebody; told again it changes nothing. */
+  /** A message of this announcement reached somebody. Idempotent. */
   noteNotified: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
-  /** None of the messages of this announcement did, and none is left. */
+  /** All messages of this announcement have failed. */
   takeBack: (tx: Sql, alarmId: number, of: OfAnnouncement) => Promise<void>;
-  /** Alarms of this account may have changed, and that is committed. */
+  /** Alarms of this account may have changed; the change is committed. */
   onChanged: (accountId: number) => void;
 };
 
 /** `nowTs`: when its last message ended, ms. */
 type OfAnnouncement = { announcement: number; nowTs: WallMs };
 
-/** Whether SMS may be sent to a number that is normalized. */
+/** Whether SMS may be sent to a normalized number. */
 export type NumberRule = (number: string) => boolean;
 
-/**
- * Of the prefixes that a number begins with the longest decides: `+49` allows, `!+49900` refuses. A
- * number with none of them is refused.
- */
+/** The longest matching prefix decides: `+49` allows, `!+49900` refuses. A number that matches none is refused. */
 export function createNumberRule(prefixes: readonly string[]): NumberRule {
   const allows = new Map(prefixes.map((prefix) => [prefix.replace('!', ''), prefix[0] !== '!']));
   const longest = Math.max(0, ...[...allows.keys()].map(({ length }) => length));
@@ -193,7 +190,10 @@ export function createNumberRule(prefixes: readonly string[]): NumberRule {
   };
 }
 
-/** Says for some minutes that a process with these channels delivers; of those that are long gone nothing is kept. */
+/**
+ * Announces for a few minutes that a process delivers by these channels; deletes processes that were last seen a day
+ * ago.
+ */
 export async function announceChannels(
   sql: Sql,
   process: string,
@@ -214,12 +214,12 @@ export async function forgetProcess(sql: Sql, process: string): Promise<void> {
   await sql.query('delete from delivering_process where process = $1', [process]);
 }
 
-/** Processes renew what they have each minute. */
+/** Processes renew their announcement every minute. */
 const seenWithinMs = 180_000;
 
 /**
- * The channels of this process and of others that deliver now. A log that takes SMS counts here (`sms-log`),
- * not where people are shown what is configured.
+ * The channels of this process and of all others that deliver now. A log that takes SMS (`sms-log`) counts as a channel
+ * here, but not where people see what is configured.
  */
 export async function findConfigured(
   sql: Sql,
@@ -238,7 +238,7 @@ export async function findConfigured(
 
 type Devices = ReadonlyMap<number, Pick<DeviceWords, 'labels'>>;
 
-/** The messages of an account that may have room; the others are counted as unsent. */
+/** The messages of an account that may fit the limits; the others are added to `unsent`. */
 export function address(
   asked: AskedOfAccount,
   sender: Sender,
@@ -288,7 +288,7 @@ function addressPushes(
   const room = { messages: messagesPerDay - messagesUsed, webhooks: webhooksPerDay - webhooksUsed };
   const candidates: MessageCandidate[] = [];
   for (const notification of pushes) {
-    // A message has room for all whom it is for, or for none: as long as there is any, all are looked at.
+    // If the limit is not reached yet when a notification comes up, all its recipients become candidates.
     const open = { messages: room.messages > 0, webhooks: room.webhooks > 0 };
     for (const candidate of recipientsOf(notification)) {
       if (configured && !configured.has(candidate.channel)) {
@@ -307,11 +307,11 @@ function addressPushes(
   return candidates;
 }
 
-/** Contacts that wait are told of alarms, once of each. */
+/** A contact with `afterMs` is notified of alarms only, and once of each. */
 const mayPlan = ({ about }: NewNotification, { escalatedIds }: ContactOf): boolean =>
   about?.type === 'opened' && about.alarmId !== null && !escalatedIds.includes(about.alarmId);
 
-/** A contact without labels is told of all devices. */
+/** A contact without labels is notified of all devices. */
 const suits = (wanted: ContactOf['labels'], labels: readonly string[]): boolean =>
   wanted.length === 0 || wanted.some((label) => labels.includes(label));
 
@@ -334,22 +334,22 @@ function addressSms(
   return [];
 }
 
-/** The channel on which a process that has committed messages says so to those that deliver. */
+/** The channel (LISTEN/NOTIFY) that wakes the delivering processes when messages were committed. */
 export const dueChannel = 'sensorium_due';
 
 export type MessageType =
   'notice' | 'confirm' | 'test' | 'opened' | 'repeated' | 'escalated' | 'closed';
 
-/** What is kept of an event beside the text. */
+/** What is stored of an event besides the text. */
 export type NoticeData = {
   engine: EngineCause;
   senses: CauseSense[];
   why?: CauseDetail[];
-  /** Of an alarm that is over: by what. */
+  /** What closed the alarm, if it is over. */
   closedBy?: string;
 };
 
-/** Whose turn it is: a contact, or a push token or telephone number of an account. */
+/** A recipient: a contact, or a push token or telephone number of an account. */
 export type RecipientKey = {
   accountId: number;
   kind: MessageChannel;
@@ -358,18 +358,18 @@ export type RecipientKey = {
 };
 
 /**
- * What has places of its own. Webhooks have three kinds: those that answered the last time, those that were
- * never tried, and those that nobody answered the last time.
+ * What has its own places. Webhooks have three lanes: those that answered the last time, those that were never tried,
+ * and those that did not answer the last time.
  */
 export type Lane = MessageChannel | 'webhook-new' | 'webhook-unanswered';
 
-/** A message whose recipient's turn it is; the recipient is busy until it is settled. */
+/** A claimed message; its recipient is busy until it is settled. */
 export type Delivery = RecipientKey & {
   id: number;
   lane: Lane;
-  /** Of a webhook, with its port. */
+  /** Host and port of a webhook. */
   host: string | null;
-  /** Null where it is no contact. */
+  /** Null if the recipient is not a contact. */
   contactUuid: string | null;
   type: MessageType;
   title: string;
@@ -381,39 +381,39 @@ export type Delivery = RecipientKey & {
   language: string | null;
   timeZone: string | null;
   createdTs: number;
-  /** How often it was tried, this time included. */
+  /** Number of attempts, including this one. */
   attempts: number;
   isDisabled: boolean;
-  /** True of what needs no confirmation. */
+  /** True also if no confirmation is needed. */
   isConfirmed: boolean;
   isUnsubscribed: boolean;
-  /** Whether the device has one of the contact's labels by now, or needs none. */
+  /** Whether the device now has one of the contact's labels, or needs none. */
   isSuiting: boolean;
   alarmId: number | null;
   announcement: number | null;
-  /** Its recipient had many messages lately: all that waits for it goes out as one. */
+  /** The recipient had many messages lately: all that wait for it are sent as one. */
   isGathering: boolean;
 };
 
 const today = (parameter: string) => `(ms_to_timestamp(${parameter}) at time zone 'UTC')::date`;
 
-/** A contact that messages may be sent to now. */
+/** A contact that may receive messages now. */
 type ContactOf = {
   contactId: number;
   kind: 'email' | 'webhook';
   address: string;
   labels: string[];
-  /** It is told so much later, if the alarm is then still open. */
+  /** The delay before the contact is notified, if the alarm is then still open. */
   afterMs: number;
-  /** The alarms, of those asked for, that it is or was told of so. */
+  /** Which of the requested alarms it was, or will be, notified of with that delay. */
   escalatedIds: number[];
 };
 
-/** An account that has something to say, and what it has said today; others may be counting meanwhile. */
+/** An account with something to send, and what it has sent today. Others may be counting at the same time. */
 export type Sender = {
   accountId: number;
   maySendSms: boolean;
-  /** Each once: those of `apn` in the account's order, then those of sessions. */
+  /** Without duplicates: first those of `apn` in the account's order, then those of sessions. */
   tokens: string[];
   /** Webhooks and confirmed addresses. */
   contacts: ContactOf[];
@@ -470,7 +470,7 @@ export async function findSenders(
   return new Map(rows.map((row) => [row.accountId, row]));
 }
 
-/** What messages about a device say of it. `senses`: those that were asked for and have words. */
+/** What messages say about a device. `senses`: those that were asked for and have words. */
 export type DeviceWords = {
   deviceId: number;
   name: string | null;
@@ -479,15 +479,15 @@ export type DeviceWords = {
 };
 
 /**
- * Escapes in stored JSON that PostgreSQL has no text for: reading them would fail the transaction of the
- * measurements. The first versions stored them; such a device is told of without words for its senses.
+ * Escapes that PostgreSQL cannot turn into text: reading such JSON would fail the transaction that stores the
+ * measurements. The first versions stored them; messages about such a device have no words for its senses.
  */
 const unreadable = String.raw`\\u(0000|d[89a-f])`;
 
 const arrayAt = (path: string) =>
   `case when json_typeof(${path}) = 'array' then ${path} else '[]' end`;
 
-/** Of the devices that messages are about, with the senses that these name. */
+/** The words of the devices that messages are about, and of the senses that they name. */
 export async function listDeviceWords(
   tx: Sql,
   deviceIds: number[],
@@ -511,7 +511,7 @@ export async function listDeviceWords(
   return new Map(rows.map((row) => [row.deviceId, row]));
 }
 
-/** How many recipients an account has for what events push. */
+/** How many recipients of each kind an account has. */
 export async function countRecipients(
   sql: Sql,
   accountId: number,

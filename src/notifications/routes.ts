@@ -16,13 +16,13 @@ import type { WallMs } from '../lib/clock-readings.ts';
 
 type NotificationRoutesDependencies = {
   db: Sql;
-  /** Null when the account has no such device. */
+  /** Null if the account has no such device. */
   findDeviceId: (accountId: number, deviceAuthUuid: string) => Promise<number | null>;
 };
 
 const Cursor = z.object({ ts: cursorTs, id: z.int() });
 
-/** `GET /v2/devices/{deviceAuthUuid}/notifications`: what became of a device's push and SMS. */
+/** `GET /v2/devices/{deviceAuthUuid}/notifications`: the messages of a device and their outcomes. */
 export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDependencies): Route[] {
   return [
     defineRoute({
@@ -56,15 +56,15 @@ export function notificationRoutes({ db, findDeviceId }: NotificationRoutesDepen
 }
 
 /**
- * What became of a notification for one recipient. `logged`: a log took it, and nobody was reached.
- * `held-back`: a limit of the day was reached. `planned`: it waits for its contact's `afterMs`.
+ * The outcome for one recipient. `logged`: written to a log, nobody was reached. `held-back`: one of the day's limits
+ * was reached. `planned`: waits for the contact's `afterMs`.
  */
 const NotificationState = z
   .enum(['planned', 'queued', 'sent', 'logged', 'failed', 'held-back'])
   .meta({ id: 'NotificationState' });
 export type NotificationState = z.infer<typeof NotificationState>;
 
-/** Outcome for one recipient, as the account that owns the device sees it. */
+/** The outcome for one recipient, as the device's owner sees it. */
 export const NotificationOutcome = z
   .object({
     notificationId: z.int(),
@@ -125,8 +125,8 @@ const NotificationsResponse = z.object({
 export type NotificationsResponse = z.infer<typeof NotificationsResponse>;
 
 /**
- * Takes a push token that the push service calls dead out of an account, wherever it is. Two transactions: who holds
- * the account's row deletes its tokens on another connection, and neither may wait for the other.
+ * Removes a push token that the push service reports as dead, wherever the account has it. This takes two transactions:
+ * whoever locks the account's row deletes its tokens on another connection, and neither may wait for the other.
  */
 export async function removePushToken(
   sql: Database,
@@ -149,7 +149,7 @@ export async function removePushToken(
   );
 }
 
-/** Whether a push token is still one of an account: of its `apn`, or of a session of its. */
+/** Whether an account still has a push token: in `apn`, or in one of its sessions. */
 export async function hasPushToken(sql: Sql, accountId: number, token: string): Promise<boolean> {
   const { rowCount } = await sql.query(
     `select from push_token where account_id = $1 and token = $2
@@ -161,7 +161,7 @@ export async function hasPushToken(sql: Sql, accountId: number, token: string): 
   return (rowCount ?? 0) > 0;
 }
 
-/** Forgets outcomes from before `beforeMs`; what is still queued stays. */
+/** Deletes outcomes from before `beforeMs`; queued messages stay. */
 export async function forgetOutcomes(sql: Sql, beforeMs: number): Promise<void> {
   await sql.query(
     `delete from notification where created_at < ms_to_timestamp($1) and state <> 'queued'`,
@@ -169,7 +169,7 @@ export async function forgetOutcomes(sql: Sql, beforeMs: number): Promise<void> 
   );
 }
 
-/** Forgets what was counted on days before yesterday's, but for what somebody counts on right now. */
+/** Deletes the counters of days before yesterday, except those that are locked right now. */
 export async function forgetCounts(sql: Sql, nowTs: WallMs): Promise<void> {
   await sql.query(
     `delete from message_count
@@ -181,7 +181,7 @@ export async function forgetCounts(sql: Sql, nowTs: WallMs): Promise<void> {
   );
 }
 
-/** Where a page of outcomes ends: time and number of its last one. */
+/** The last outcome of a page: its time and number. */
 type OutcomeCursor = { ts: number; id: number };
 
 type OutcomeRow = {
@@ -204,7 +204,7 @@ type OutcomeRow = {
   isGrouped: boolean;
 };
 
-/** Outcomes of a device's notifications, newest first, beginning after `after`. */
+/** Outcomes of a device's messages, newest first, starting after `after`. */
 export async function listNotifications(
   sql: Sql,
   deviceId: number,
@@ -254,7 +254,7 @@ function toOutcome({
   };
 }
 
-/** Enough to recognise a recipient, too little to write to it. */
+/** Enough to recognise a recipient, not enough to write to it. */
 function mask(kind: NotificationOutcome['kind'], recipient: string): string {
   if (kind === 'webhook') return URL.parse(recipient)?.host ?? '…';
   if (kind === 'email')
@@ -262,7 +262,7 @@ function mask(kind: NotificationOutcome['kind'], recipient: string): string {
   return `…${recipient.slice(-Math.min(4, Math.floor(recipient.length / 2)))}`;
 }
 
-/** What became of a message about an alarm. */
+/** The outcome of a message about an alarm. */
 type AlarmDelivery = {
   kind: NotificationOutcome['kind'];
   recipient: string;
@@ -273,7 +273,7 @@ type AlarmDelivery = {
   reason?: string;
 };
 
-/** Of one alarm so many are given, the newest ones. */
+/** At most this many for one alarm, the newest. */
 const mostPerAlarm = 50;
 
 /** Messages about these alarms, newest first, by alarm. Recipients are masked. */

@@ -10,7 +10,7 @@ export const ApnsConfig = z.object({
   teamId: z.string().min(1),
   topic: z.string().min(1),
   production: z.boolean().default(true),
-  /** Another host that speaks the same, its port, and the certificate authority to trust. */
+  /** Another host with the same protocol, its port, and the certificate authority to trust. */
   address: z.string().optional(),
   port: z.int().optional(),
   caFile: z.string().optional(),
@@ -18,9 +18,9 @@ export const ApnsConfig = z.object({
 });
 export type ApnsConfig = z.infer<typeof ApnsConfig>;
 
-/** Whom SMS are sent to, and for whom. */
+/** Who may send SMS, and to which numbers. */
 const smsRules = {
-  /** What a number begins with; with `!` in front it is refused. The longest one decides. */
+  /** Prefixes of allowed numbers; `!` in front refuses them. The longest match decides. */
   allowedPrefixes: z
     .array(
       z
@@ -28,11 +28,11 @@ const smsRules = {
         .regex(/^!?\+\d{0,15}$/, 'expected a prefix such as "+49", or "!+49900" to refuse it'),
     )
     .default(['+']),
-  /** Whether accounts need no permission; null: they do where everybody can register. */
+  /** Whether accounts may send SMS without permission. Null: only if registration is not open to everybody. */
   forAll: z.boolean().nullable().default(null),
 };
 
-/** Each SMS is posted as JSON to `url`, signed with what `secretFile` holds. */
+/** Posts each SMS as JSON to `url`, signed with the secret in `secretFile`. */
 export const WebhookConfig = z.object({
   driver: z.literal('webhook'),
   url: httpUrl,
@@ -42,7 +42,7 @@ export const WebhookConfig = z.object({
 });
 export type WebhookConfig = z.infer<typeof WebhookConfig>;
 
-/** An SMS provider that takes `To`, `From` and `Body` as a form with basic authentication, as Twilio does. */
+/** An SMS provider that takes `To`, `From` and `Body` as a form, with basic authentication, as Twilio does. */
 export const RestConfig = z.object({
   driver: z.literal('rest'),
   url: httpUrl,
@@ -54,22 +54,22 @@ export const RestConfig = z.object({
 });
 export type RestConfig = z.infer<typeof RestConfig>;
 
-/** Mail, beside the server that `SMTP_URL` names. */
+/** Mail settings besides the server, which `SMTP_URL` names. */
 const EmailConfig = z.strictObject({
   from: z.string().min(3).max(320).nullable().default(null),
   timeoutMs: z.int().min(1_000).max(30_000).default(15_000),
 });
 
-/** Messages to people: who delivers them, how many, how often a delivery is tried. */
+/** Messages to people: drivers, limits and retries. */
 export const NotificationSettings = z.object({
-  /** How many messages an account may send on one day, in place of `quotas.messagesPerDay`. */
+  /** Messages that an account may send on one day, in place of `quotas.messagesPerDay`. */
   dailyQuota: z.int().min(0).optional(),
   /** Push messages, and SMS, under way at once in this process. */
   concurrency: z.int().min(1).max(16).default(4),
   /** With the back-off between them, 8 attempts take about half an hour. */
   maxAttempts: z.int().min(1).max(25).default(8),
   pollIntervalMs: z.int().min(50).default(2_000),
-  /** Requested as long as all is well, for a watcher elsewhere; null: nothing is. */
+  /** Requested as long as all is well, for a watcher elsewhere. Null: no heartbeat. */
   heartbeat: z
     .strictObject({ url: httpUrl, everyMs: z.int().min(1_000).max(86_400_000).default(60_000) })
     .nullable()
@@ -91,7 +91,7 @@ export const NotificationSettings = z.object({
 });
 export type NotificationSettings = z.infer<typeof NotificationSettings>;
 
-/** What people may be sent on one day (UTC); what each is for stands in config/default.ts. */
+/** The limits of one day (UTC); config/default.ts says what each is for. */
 export type MessageQuotas = {
   messagesPerDay: number;
   messagesPerRecipient: number;

@@ -5,7 +5,7 @@ import { isTimeZone } from '../lib/time.ts';
 import { dateFormat, english, german, numberFormat, type Words } from './words.ts';
 import type { WallMs } from '../lib/clock-readings.ts';
 
-/** In whose words a message is written, and of which device. */
+/** Language, time zone and device of a message. */
 export type Wording = {
   language: string | null;
   timeZone: string | null;
@@ -15,7 +15,7 @@ export type Wording = {
   nowTs: WallMs;
 };
 
-/** `<device name>: <event name>`. Of an SMS it is said in lists, and where several are told of in one. */
+/** `<device name>: <event name>`. An SMS has one too: it appears in lists, and in a message that groups several. */
 export function titleOf(
   { name, event }: NewNotification,
   { language, deviceName }: Wording,
@@ -24,8 +24,8 @@ export function titleOf(
 }
 
 /**
- * An SMS is its text; others tell what was measured, and when. A repeat says since when its alarm is open; the
- * last message of a day that it is that.
+ * The body of an SMS is its own text; other messages say what was measured, and when. A repeat adds since when its
+ * alarm is open, and the last message of a day says that it is the last.
  */
 export function bodyOf(notification: NewNotification, wording: Wording, isLast: boolean): string {
   const words = wordsOf(wording.language);
@@ -47,18 +47,21 @@ function sinceOf({ about }: NewNotification, { nowTs, timeZone }: Wording, words
 
 export const words = { en: english, de: german } satisfies Record<Language, Words>;
 
-/** English for any other, and where none is set. */
+/** English for any other language, and if none is set. */
 export function wordsOf(language: string | null): Words {
   return language === 'de' ? words.de : words.en;
 }
 
-// 3GPP TS 23.038: the default alphabet, and what takes two places in it.
+// 3GPP TS 23.038: the default alphabet, and the characters that take two places in it.
 const basic =
   '@£$¥èéùìòÇ\nØø\rÅåΔ_ΦΓΛΩΠΨΣΘΞÆæßÉ !"#¤%&\'()*+,-./0123456789:;<=>?¡ABCDEFGHIJKLMNOPQRSTUVWXYZÄÖÑÜ§' +
   '¿abcdefghijklmnopqrstuvwxyzäöñüà';
 const extended = '^{}\\[~]|€\f';
 
-/** In how many parts an SMS goes out: 160 characters of the default alphabet, or 70; in several, 153 or 67. */
+/**
+ * How many segments an SMS takes: one holds 160 characters of the default alphabet, or 70 others; each of several holds
+ * 153 or 67.
+ */
 export function countSegments(text: string): number {
   let places = 0;
   for (const character of text) {
@@ -72,12 +75,12 @@ export function countSegments(text: string): number {
 const parts = (length: number, alone: number, together: number) =>
   length <= alone ? 1 : Math.ceil(length / together);
 
-/** An SMS is kept to so many, where its own text is not longer. */
+/** An SMS has at most this many segments, unless its own text is longer. */
 export const maxSegments = 2;
 
 /**
- * An SMS as it is sent: its text, with the device's name before it where it is not in it and both fit into
- * two segments together with `after`.
+ * The text of an SMS. The device's name goes in front, unless the text contains it or it would not fit into two
+ * segments together with `after`.
  */
 export function smsText(deviceName: string, text: string, after = ''): string {
   const plain = text + after;
@@ -86,7 +89,7 @@ export function smsText(deviceName: string, text: string, after = ''): string {
   return countSegments(named) <= maxSegments ? named : plain;
 }
 
-/** What a configuration says of a sense for people; all may be absent. */
+/** What a configuration says about a sense for people; all members may be absent. */
 type SenseWords = { name?: string | null; unit?: string | null; decimals?: number | null };
 export type SenseWordsBySId = Readonly<Record<string, SenseWords | undefined>>;
 
@@ -120,7 +123,7 @@ function partsOf(
 ): string[] {
   const { sId, matched, of, heldMs } = detail;
   const number = numberWriter(named, words, apartFrom(detail, sense));
-  // All measurements of a run agreed: how many there were says nothing.
+  // If all measurements of a run agreed, their number says nothing.
   const counted = of > 1 ? words.ofTheLast(matched, of) : '';
   return [
     sense ? measuredOf(sense, named, number) : (named?.name ?? sId),
@@ -146,10 +149,10 @@ function partsOfSilence(
 
 type WriteNumber = (value: number) => string;
 
-/** Two numbers that must not be written alike: nobody is told that 8.0 is above 8.0. */
+/** Two numbers that must not look alike: nobody should read that 8.0 is above 8.0. */
 type Apart = readonly (readonly [number, number])[];
 
-/** What was compared, and each limit that it is not. */
+/** The compared value, with each limit that differs from it. */
 function apartFrom({ thresholds, compared }: CauseDetail, sense: CauseSense | undefined): Apart {
   const value = compared ?? sense?.val;
   if (typeof value !== 'number') return [];
@@ -159,10 +162,10 @@ function apartFrom({ thresholds, compared }: CauseDetail, sense: CauseSense | un
     .map((limit) => [value, limit] as const);
 }
 
-/** As many as `Intl.NumberFormat` takes: enough for any two doubles that are not below 1e-80. */
+/** The most that `Intl.NumberFormat` takes: enough for any two doubles that are not below 1e-80. */
 const mostDecimals = 100;
 
-/** Writes with the sense's decimals, or with as many more as tell these numbers apart; -0 is 0. */
+/** Writes numbers with the sense's decimals, or with as many more as it takes to tell these apart; -0 becomes 0. */
 function numberWriter(
   sense: SenseWords | undefined,
   { locale }: Words,
@@ -196,7 +199,7 @@ function valueOf({ val, lat, long }: CauseSense, number: WriteNumber): string {
   return lat !== undefined && long !== undefined ? `${lat} ${long}` : number(val);
 }
 
-/** Where something else was compared than was measured: a statistic, a difference, or a rounded number. */
+/** The compared value, if it is not the measured one: a statistic, a difference or a rounded number. */
 function comparedOf(
   { compared, over, relative }: CauseDetail,
   sense: CauseSense | undefined,
@@ -210,10 +213,10 @@ function comparedOf(
   return sense === undefined || value === number(sense.val) ? '' : words.takenAs(value);
 }
 
-// A list of sixteen numbers is none that a person reads on a telephone.
+// Nobody reads a list of sixteen numbers on a telephone.
 const maxListed = 5;
 
-/** What was asked of a value, in words: "above 8 °C and below 10 °C". */
+/** The condition on a value in words: "above 8 °C and below 10 °C". */
 function conditionOf(
   { thresholds, negate }: CauseDetail,
   number: (value: number) => string,
@@ -243,7 +246,7 @@ const units = [
   { unit: 'second', ms: 1_000 },
 ] as const;
 
-/** A duration in words, in its two largest units at most: "1 hour 30 minutes", "10 Minuten". */
+/** A duration in words, with at most its two largest units: "1 hour 30 minutes", "10 Minuten". */
 function describeLasting(ms: number, { locale }: Words): string {
   const first = units.findIndex((unit) => ms >= unit.ms);
   if (first < 0) return write(0, 'second', locale);
@@ -262,8 +265,8 @@ function write(count: number, unit: string, locale: string): string {
 }
 
 /**
- * A time of day with the zone's short name, "02:30 CEST"; with its date where that is another day than
- * `nowTs`. A zone that this machine does not know is UTC.
+ * A time of day with the zone's short name, "02:30 CEST"; with the date if that is not the day of `nowTs`. A zone that
+ * this machine does not know becomes UTC.
  */
 export function describeTime(
   ts: number,
@@ -283,7 +286,7 @@ export function describeTime(
   return day.format(ts) === day.format(nowTs) ? time : `${day.format(ts)}, ${time}`;
 }
 
-/** Stored ones are few, and were known to some machine. */
+/** Few different ones are stored, and each was known to some machine. */
 const zones = new Map<string, string>();
 
 function zoneOf(timeZone: string): string {

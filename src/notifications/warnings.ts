@@ -10,18 +10,18 @@ import {
 } from '../contract/warnings.ts';
 import type { NumberRule } from './recipients.ts';
 
-/** What there is to reach people by, when a profile is installed. */
+/** How people can be reached at the time a profile is installed. */
 type ReachablePeople = {
-  /** Channels that a process which delivers has. */
+  /** The channels of all processes that deliver. */
   channels: readonly string[];
-  /** How many of the account there are; of e-mail the confirmed ones. */
+  /** How many the account has of each; for e-mail, confirmed addresses. */
   tokens: number;
   emails: number;
   unconfirmed: number;
   webhooks: number;
 };
 
-/** Channels that purposes ask for and that lead to nobody, at the first place that asks. */
+/** Warns of channels that purposes use and that reach nobody, at the first place that uses them. */
 export function warnOfChannels(
   purposes: readonly Purpose[],
   pathOf: PurposePath,
@@ -79,7 +79,7 @@ function findFirst(purposes: readonly Purpose[], pathOf: PurposePath) {
   return first;
 }
 
-/** Numbers in purposes that no SMS will be sent to, at their places. */
+/** Warns of numbers in purposes that no SMS will be sent to, at their places. */
 export function warnOfNumbers(
   purposes: readonly Purpose[],
   pathOf: PurposePath,
@@ -96,7 +96,7 @@ export function warnOfNumbers(
   return warnings;
 }
 
-/** Where the first SMS is that an account would have to be allowed to send; null where there is none. */
+/** The place of the first SMS, for which an account needs permission; null if there is none. */
 export function findFirstSms(purposes: readonly Purpose[], pathOf: PurposePath): string | null {
   for (const { path } of listSms(purposes, pathOf)) return path;
   return null;

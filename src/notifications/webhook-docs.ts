@@ -52,7 +52,7 @@ const NoticeHook = z
   .meta({ id: 'NoticeHook' });
 export type NoticeHook = z.infer<typeof NoticeHook>;
 
-/** A message to a webhook about an alarm. `cause`: of the firing that it tells of. */
+/** A message to a webhook about an alarm. `cause`: that of the firing that it reports. */
 const AlarmHook = z
   .object({
     type: z.enum(['alarm.opened', 'alarm.repeated', 'alarm.escalated', 'alarm.closed']),
@@ -74,7 +74,7 @@ const AlarmHook = z
   .meta({ id: 'AlarmHook' });
 export type AlarmHook = z.infer<typeof AlarmHook>;
 
-/** A trial. */
+/** A test message. */
 const TestHook = z
   .object({
     type: z.literal('test'),
@@ -84,10 +84,10 @@ const TestHook = z
   .meta({ id: 'TestHook' });
 export type TestHook = z.infer<typeof TestHook>;
 
-/** What a turn does not say: the event's identifier, and where its alarm is read; undefined: there is none. */
+/** What a delivery does not contain: the event's identifier and the alarm's URL; undefined if there is none. */
 export type HookLinks = { eventId: string | undefined; alarmUrl: string | undefined };
 
-/** What a webhook is sent, before it is signed. */
+/** The body of a message to a webhook, before it is signed. */
 export function hookPayload(
   delivery: Delivery,
   { eventId, alarmUrl: url }: HookLinks,
@@ -127,7 +127,7 @@ const headers = {
     'signatures, separated by spaces: one must match.',
 };
 
-/** What webhooks of accounts are sent, for the reference. */
+/** What webhooks receive, for the API reference. */
 export const webhookDocs: WebhookDocs = {
   notice: {
     summary: 'An event of a device happened',

@@ -1,6 +1,6 @@
 import { LRUCache } from 'lru-cache';
 
-/** What messages are made of, in each language; every language has every member. */
+/** The texts of messages, in each language; every language has every member. */
 export type Words = {
   event: (evId: number) => string;
   above: string;
@@ -10,19 +10,19 @@ export type Words = {
   insideArea: string;
   not: string;
   and: string;
-  /** What was compared: statistics over so long, the difference from the first value, a rounded value. */
+  /** The compared value: a statistic over a time, the difference from the first value, or a rounded value. */
   avg: (value: string, lasting: string) => string;
   sum: (value: string, lasting: string) => string;
   delta: (value: string, lasting: string) => string;
   changedBy: (value: string) => string;
   takenAs: (value: string) => string;
-  /** Of conditions on time: for how long, as `describeLasting` says it. */
+  /** Conditions on time; `describeLasting` writes the durations. */
   held: (lasting: string) => string;
   silent: (lasting: string) => string;
   lastValue: (value: string) => string;
   ofTheLast: (matched: number, of: number) => string;
   lastToday: string;
-  /** Of an alarm: since when it is open, when its sense was last heard, what became of it. */
+  /** An alarm: since when it is open, when its sense last sent a value, what has happened to it. */
   openSince: (when: string) => string;
   lastHeard: (when: string) => string;
   overTitle: (title: string) => string;
@@ -37,7 +37,7 @@ export type Words = {
   confirmTitle: string;
   confirmBody: (link: string) => string;
   unsubscribe: string;
-  /** Of quotas of the account: what they are called, how much of one is in use, and the mail about them. */
+  /** Quotas of the account: their names, how much of one is used, and the mail about them. */
   quotaName: (quota: string) => string;
   amountOf: (used: string, limit: string) => string;
   quotaTitle: (isUsedUp: boolean) => string;
@@ -187,10 +187,10 @@ export const english: Words = {
   locale: 'en-GB',
 };
 
-/** To make one takes longer than to write a thousand times with it: as many are kept as accounts may mix in a day. */
+/** Making a format takes longer than using it a thousand times, so keep as many as accounts may mix in a day. */
 const mostKept = 500;
 
-/** Gives the format of that name, made once; of too many the least recently used is forgotten. */
+/** Returns the format of that name, made once; the least recently used is dropped. */
 function keeping<F extends object>(): (name: string, make: () => F) => F {
   const kept = new LRUCache<string, F>({ max: mostKept });
   return (name, make) => {
@@ -203,7 +203,7 @@ function keeping<F extends object>(): (name: string, make: () => F) => F {
 const dates = keeping<Intl.DateTimeFormat>();
 const numbers = keeping<Intl.NumberFormat>();
 
-/** Of a locale, and options that are few all together. */
+/** A cached format. The options must be few in total. */
 export function dateFormat(
   locale: string,
   options: Intl.DateTimeFormatOptions,
@@ -212,7 +212,7 @@ export function dateFormat(
   return dates(name, () => new Intl.DateTimeFormat(locale, options));
 }
 
-/** Likewise. */
+/** As `dateFormat`. */
 export function numberFormat(locale: string, options: Intl.NumberFormatOptions): Intl.NumberFormat {
   const name = `${locale} ${JSON.stringify(options)}`;
   return numbers(name, () => new Intl.NumberFormat(locale, options));

@@ -6,17 +6,17 @@ import { invalidLastEventId, type OpenSource } from '../streams/schema.ts';
 import { stillHere, type StreamPiece, writeMessage } from '../streams/server-sent.ts';
 import { Subscriber, type SubscriberBudget } from '../streams/subscriber.ts';
 
-/** Devices of one account that are named in one turn; of more readers are told to ask again. */
+/** The most devices that one batch names. If more changed, readers are told to request the list again. */
 const maxNamed = 100;
 
-/** Of a turn: devices as they are now, or why a reader is to ask again. */
+/** Devices as they are now, or why a reader should request the list again. */
 type PresenceBatch = { devices: PresentDevice[] } | { reason: AskAgain };
 
-/** Why any device may have changed; of several the last of them is told. */
+/** Why any device may have changed. If several apply, the last one here is sent. */
 const reasons = ['changed', 'many', 'missed'] as const;
 type AskAgain = (typeof reasons)[number];
 
-/** What changed since the last turn: of a device that came and left meanwhile, how it stands now. */
+/** What changed since the last batch. A device that left and returned counts as it is now. */
 class PresenceChanges {
   #devices = new Map<number, PresentDevice>();
   #reason: AskAgain | null = null;
@@ -30,7 +30,7 @@ class PresenceChanges {
     if (this.#devices.size > maxNamed) this.addAll('many');
   }
 
-  /** Any of them may have changed. */
+  /** Any device may have changed. */
   addAll(reason: AskAgain): void {
     const before = this.#reason;
     const isMore = before === null || reasons.indexOf(reason) > reasons.indexOf(before);
@@ -38,7 +38,7 @@ class PresenceChanges {
     this.#devices.clear();
   }
 
-  /** What there is; nothing is left. */
+  /** Takes all changes. */
   take(): PresenceBatch {
     const turn: PresenceBatch =
       this.#reason === null ? { devices: [...this.#devices.values()] } : { reason: this.#reason };
@@ -50,22 +50,22 @@ class PresenceChanges {
 
 type AccountPresenceOptions = {
   monotonicClock: MonotonicClock;
-  /** Of all streams. */
+  /** Shared by all streams. */
   budget: SubscriberBudget;
   /** No stream is silent for longer. */
   heartbeatMs: number;
   write: WritePresence;
-  /** The last stream has left. */
+  /** Called when the last stream has left. */
   onEnd: () => void;
 };
 
 type Joined = { subscriber: Subscriber<string>; leave: () => void };
 
-/** Between two turns. After one that told to ask again there is more time: answers cost more than turns. */
+/** The pause between two batches. It is longer after a request to list again: those answers cost more. */
 const pauseMs = 1_000;
 const pauseAfterAllMs = 2_000;
 
-/** Tells the streams of one account who connected and left: at once after a pause, and then in turns. */
+/** Sends presence changes to the streams of one account: the first after a pause at once, then in batches. */
 class AccountPresence {
   readonly #options: AccountPresenceOptions;
   readonly #subscribers = new Map<Subscriber<string>, Reach>();
@@ -90,20 +90,20 @@ class AccountPresence {
     return { subscriber, leave: () => this.#leave(subscriber) };
   }
 
-  /** Null: any may have changed. */
+  /** Null: any device may have changed. */
   hear(devices: readonly PresentDevice[] | null): void {
     if (devices) this.#changes.add(devices);
     else this.#changes.addAll('many');
     this.#schedule();
   }
 
-  /** Devices were added, removed, labelled or configured anew. */
+  /** Devices were added, removed, labelled or reconfigured. */
   change(): void {
     this.#changes.addAll('changed');
     this.#schedule();
   }
 
-  /** Something may not have been heard. */
+  /** Messages may have been missed. */
   miss(): void {
     this.#changes.addAll('missed');
     this.#schedule();
@@ -146,18 +146,18 @@ class AccountPresence {
 }
 
 /**
- * Where a reader is, whatever it has read: who was there a moment ago is written nowhere, so that one that comes
- * back is told to ask again.
+ * Every reader's position, whatever it has read. Past presence is not stored, so a reader that returns is told to
+ * request the list again.
  */
 const position = '1';
 
 const writeAskAgain = (reason: AskAgain): Buffer =>
   Buffer.from(writeMessage('devices', JSON.stringify({ reason })));
 
-/** The messages of a turn about the devices of `reach`, as of `StreamPiece`; empty where there is none. */
+/** Writes a batch for the devices of `reach`, as for `StreamPiece`; empty if it has none of them. */
 type WritePresence = (turn: PresenceBatch, reach: Pick<Reach, 'has'>) => Buffer;
 
-/** `isIntermittent`: of a connector, as of `Presence`. */
+/** `isIntermittent`: whether a connector is, as in `Presence`. */
 function createWritePresence(isIntermittent: (connectorId: number) => boolean): WritePresence {
   return (turn, reach) => {
     if ('reason' in turn) return writeAskAgain(turn.reason);
@@ -176,13 +176,13 @@ type PresenceSourceDeps = {
   bus: Bus;
   heartbeatMs: number;
   monotonicClock: MonotonicClock;
-  /** Of all streams. */
+  /** Shared by all streams. */
   budget: SubscriberBudget;
-  /** Of a connector, as of `Presence`. */
+  /** Whether a connector is, as in `Presence`. */
   isIntermittent: (connectorId: number) => boolean;
 };
 
-/** Who connects and leaves, as it is written, and that the list of devices changed. Hears nothing while there is no stream. */
+/** Streams presence as it is stored, and changes to the list of devices. Listens only while there are streams. */
 export function createPresenceSource(deps: PresenceSourceDeps): OpenSource {
   const { bus } = deps;
   const byAccount = new Map<number, AccountPresence>();
@@ -195,7 +195,7 @@ export function createPresenceSource(deps: PresenceSourceDeps): OpenSource {
         for (const { accountId, devices } of accounts) byAccount.get(accountId)?.hear(devices);
       }),
       bus.subscribe('fleet', ({ accountId }) => byAccount.get(accountId)?.change()),
-      // Which devices a filter lets through changed, too.
+      // The devices that a filter selects changed, too.
       bus.subscribe('labels', ({ accountId }) => byAccount.get(accountId)?.change()),
       bus.subscribe('resync', () => {
         for (const ofAccount of byAccount.values()) ofAccount.miss();

@@ -1,19 +1,19 @@
 import type { Sql } from '../db/sql.ts';
 
 /**
- * How far a stream has come: all that the snapshot sees has been sent. Unlike a sequence number it
- * cannot pass over a transaction that drew its numbers early and commits late: such a one is named in
- * the snapshot as still open. `ts` (ms) is when it was taken. `server` says whose transactions the snapshot
- * numbers: those of another server, from which a portable copy came, tell nothing here.
+ * How far a stream has come: everything that the snapshot sees has been sent. A sequence number would skip a
+ * transaction that draws its numbers early and commits late; a snapshot lists such a transaction as still open.
+ * `ts` (ms) is when the snapshot was taken. `server` is the database server whose transactions it numbers. A
+ * portable copy comes from another server, and that server's numbers mean nothing here.
  */
 export type StreamPosition = { ts: number; server: string; snapshot: string };
 
-/** As the id of a server-sent event. */
+/** Writes the position as the id of a server-sent event. */
 export function writePosition({ ts, server, snapshot }: StreamPosition): string {
   return `${ts}.${snapshot}.${server}`;
 }
 
-/** Null for what `writePosition` did not write. Version 0.1.0 named no server: then it is empty. */
+/** Null for text that `writePosition` did not write. Version 0.1.0 named no server; `server` is then empty. */
 export function parsePosition(text: string): StreamPosition | null {
   const match =
     /^(\d{1,15})\.(\d{1,19}:\d{1,19}:(?:\d{1,19}(?:,\d{1,19})*)?)(?:\.([0-9a-f]{1,32}))?$/.exec(
@@ -21,7 +21,7 @@ export function parsePosition(text: string): StreamPosition | null {
     );
   if (!match) return null;
   const [, ts = '', snapshot = '', server = ''] = match;
-  // What the database would refuse to read: bounds out of order, or open transactions out of bounds.
+  // The database would refuse bounds out of order, and open transactions outside them.
   const { xmin, xmax, open } = read(snapshot);
   if (xmin < 1n || xmax < xmin || xmax > maxXid) return null;
   const ordered = open.every((x, i) => x >= xmin && x < xmax && x > (open[i - 1] ?? 0n));
@@ -29,8 +29,9 @@ export function parsePosition(text: string): StreamPosition | null {
 }
 
 /**
- * Where a reader is that has seen, on its way between two positions, the transactions up to `xact`:
- * what was open then and came before is seen now, unless it is still open; what comes later is as it was.
+ * The position of a reader that has seen, between two positions, the transactions up to `xact`. Transactions up
+ * to it that were open at `from` count as seen unless they are still open at `to`. For later ones `from` still
+ * holds.
  */
 export function advance(from: StreamPosition, to: StreamPosition, xact: string): StreamPosition {
   const [before, now, last] = [read(from.snapshot), read(to.snapshot), BigInt(xact)];
@@ -48,16 +49,16 @@ export function advance(from: StreamPosition, to: StreamPosition, xact: string):
 }
 
 /**
- * Where a reader goes on that was at `from`: there, or from the beginning where the database does not
- * know that position. It is ahead of the present after a backup of this server was restored, and
- * another server's after a portable copy was. What was sent before comes again; nothing is left out.
+ * Where a reader that was at `from` resumes: there, or at the very beginning if the database does not know that
+ * position. It is ahead of the present after a restored backup of this server, and another server's after a
+ * restored portable copy. Events may then be sent again; none is skipped.
  */
 export function resumeAt(from: StreamPosition, present: StreamPosition): StreamPosition {
   if (isKnownTo(from, present)) return from;
   return { ts: from.ts, server: present.server, snapshot: '1:1:' };
 }
 
-/** Whether the database knows that position: it is its own, and not ahead of the present. */
+/** Whether the position is this database's and not ahead of the present. */
 export function isKnownTo(from: StreamPosition, present: StreamPosition): boolean {
   if (from.server !== present.server) return false;
   return read(from.snapshot).xmax <= read(present.snapshot).xmax;
@@ -74,7 +75,7 @@ function read(snapshot: string): { xmin: bigint; xmax: bigint; open: bigint[] } 
   };
 }
 
-/** Everything that is committed now. */
+/** The present position: everything that is committed now. */
 export async function readPosition(sql: Sql): Promise<StreamPosition> {
   const { rows } = await sql.query<StreamPosition>({
     name: 'stream-position',

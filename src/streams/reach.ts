@@ -3,37 +3,37 @@ import type { Sql } from '../db/sql.ts';
 import { listAskedDevices, listFilteredDevices } from '../exports/list-devices.ts';
 import { refuseUnknown } from '../http/errors.ts';
 
-/** Which devices of an account. Absent: any. `labels`: those that have one of them; null: any. */
+/** Selects devices of an account. Absent members: any. `labels`: those with at least one of them; null: any. */
 export type ReachFilter = {
   accountId: number;
   devices?: string[] | undefined;
   label?: string | undefined;
   labels: readonly string[] | null;
-  /** Where the request has the label; `label` of a query if absent. */
+  /** The label's path in the request, for error messages; absent: the query's `label`. */
   labelPath?: string | undefined;
 };
 
-/** Devices that a stream is about, as they are now. */
+/** The devices that a stream covers, as they are now. */
 export type Reach = {
-  /** Two that are alike have the same. */
+  /** The same for equal filters. */
   key: string;
   accountId: number;
-  /** Null: all of the account. */
+  /** Null: all devices of the account. */
   ids: () => ReadonlySet<number> | null;
   has: (deviceId: number) => boolean;
-  /** Looks again. Throws `not-found` where nothing is left of the devices that were named. */
+  /** Looks them up again. Throws `not-found` if none of the named devices is left. */
   refresh: () => Promise<void>;
 };
 
-/** The devices of a filter, which change: a label is given and taken away, a device is removed. */
+/** Keeps the devices of filters up to date: labels are added and removed, devices too. */
 export type Reaches = {
-  /** Throws `not-found` with the devices that were named and are not there. */
+  /** Throws `not-found` with the named devices that do not exist. */
   open(filter: ReachFilter): Promise<{ reach: Reach; leave: () => void }>;
 };
 
 type Held = { reach: Reach; users: number; look: () => void };
 
-/** Those of the same filter are looked up once, and again when a label or a device of the account changes. */
+/** Equal filters share one look-up, which is repeated when a label or a device of the account changes. */
 export function createReaches(db: Sql, bus: Bus): Reaches {
   const held = new Map<string, Held>();
   let ends: (() => void)[] = [];
@@ -73,12 +73,12 @@ export function createReaches(db: Sql, bus: Bus): Reaches {
 
   async function look(key: string, filter: ReachFilter): Promise<Held> {
     const reach = await findReach(db, key, filter);
-    // Another one may have looked meanwhile.
+    // Another stream may have looked it up meanwhile.
     return held.get(key) ?? { reach, users: 0, look: lookAgain(reach) };
   }
 }
 
-/** However often it is asked: one query at a time, and one more where it was asked meanwhile. */
+/** Runs one query at a time. Requests that arrive during a query share the next one. */
 function lookAgain(reach: Reach): () => void {
   let isLooking = false;
   let isAsked = false;
@@ -86,7 +86,7 @@ function lookAgain(reach: Reach): () => void {
     isLooking = true;
     do {
       isAsked = false;
-      // What goes wrong is met by the next look at the heart-beat, which ends the stream.
+      // The look-up at the next heartbeat meets the same failure, and ends the stream.
       await reach.refresh().catch(() => undefined);
     } while (isAsked);
     isLooking = false;
@@ -124,26 +124,26 @@ async function findReach(db: Sql, key: string, filter: ReachFilter): Promise<Rea
 
 export type RightsDeps = {
   bus: Bus;
-  /** Told of each account that the operator shuts out. Gives what ends that. */
+  /** Calls the listener for each account that the operator disables. Returns a function that unsubscribes. */
   onAccountDisabled: (listener: (accountId: number) => void) => () => void;
-  /** How often it is asked whether the reader may still read. */
+  /** How often `recheck` runs. */
   heartbeatMs: number;
 };
 
 export type ReaderRights = {
   accountId: number;
-  /** Of a key its identifier. */
+  /** The session's identifier, or the key's. */
   sessionId: string;
-  /** Rejects once the reader may read no longer: the token ended, the device is somebody else's. */
+  /** Rejects once the reader may read no longer: its token ended, or the device belongs to somebody else. */
   recheck: () => Promise<unknown>;
-  /** The reader has gone, or the service stops. */
+  /** Aborts when the reader disconnects or the service stops. */
   signal: AbortSignal;
 };
 
-/** Aborts once the reader has gone or may read no longer; `release` ends the watch. */
+/** `until` aborts once the reader has gone or may read no longer. `release` ends the watch. */
 type RightsWatch = { until: AbortSignal; release: () => void };
 
-/** Watches whether who reads a stream may still read it. */
+/** Watches whether a stream's reader may still read it. */
 export function watchRights(deps: RightsDeps, reader: ReaderRights): RightsWatch {
   const { accountId, sessionId, recheck, signal } = reader;
   const ended = new AbortController();

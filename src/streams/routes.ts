@@ -33,7 +33,7 @@ import type { Tickets } from './tickets.ts';
 
 type StreamsRoutesDeps = OpenStreamDeps & {
   tickets: Tickets;
-  /** Rejects once a token opens nothing any more. */
+  /** Rejects once the token is no longer valid. */
   authenticate: (token: string) => Promise<unknown>;
   /** How long a refused stream waits for its answer; 1 s. */
   refusalPauseMs?: number;
@@ -57,7 +57,7 @@ const ofMeasurements =
 type Asked = Pick<StreamReader, 'kinds' | 'filters'>;
 type Holding = Pick<StreamReader, 'recheck' | 'signal' | 'onEnd'>;
 
-/** Streams that carry what devices measure, alone or with events and alarms; beyond the specification. */
+/** Streams that carry measurements, alone or with events and alarms; an addition to the specification. */
 export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
   const refuseSlowly = createRefuseSlowly(deps.refusalPauseMs);
   const open = async (
@@ -119,7 +119,7 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
         checkKinds(account, new Set(body.kinds));
         const { accountId } = account;
         const { devices, label, measurementDevices } = body.filters;
-        // Said here, where a page can read the answer: of a stream it is told nothing but that it failed.
+        // Checked here, where a page can read the answer: an `EventSource` learns only that its stream failed.
         const labelPath = '/filters/label';
         const reached = { accountId, labels: labelsOf(account), label, labelPath };
         for (const named of [devices, measurementDevices ?? devices])
@@ -153,31 +153,31 @@ export function streamsRoutes(deps: StreamsRoutesDeps): Route[] {
   ];
 }
 
-/** Which devices there are, and whether they are there, is more than what they measure. */
+/** The list of devices and their presence reveal more than measurements do. */
 function checkKinds(account: Account, kinds: ReadonlySet<StreamKind>): void {
   if (kinds.has('devices')) checkScope(account, 'devices:read');
 }
 
 type OpenStreamDeps = RightsDeps & {
   reaches: Reaches;
-  /** The quota `streams`: those open at once in this process. */
+  /** The quota `streams`: how many may be open at once in this process. */
   streams: StreamCount;
   sources: Record<SourceName, OpenSource>;
-  /** How long a reader may let a chunk wait. */
+  /** How long a reader may leave a chunk unread. */
   patienceMs: number;
 };
 
 type StreamReader = ReaderRights & {
-  /** To which the reader's key is confined; null: to none. */
+  /** The labels that the reader's key is confined to; null: no confinement. */
   labels: readonly string[] | null;
   kinds: ReadonlySet<StreamKind>;
   filters: StreamFilters;
   lastEventId: string;
-  /** It has ended, however it did. */
+  /** Called when the stream has ended, for whatever reason. */
   onEnd?: () => void;
 };
 
-/** What is committed from now on, or from where the reader was: each kind under its name. */
+/** Streams what is committed from now on, or since the reader's last position, each kind under its own name. */
 async function openStream(deps: OpenStreamDeps, reader: StreamReader): Promise<Readable> {
   const { accountId, onEnd } = reader;
   const releases: (() => void)[] = onEnd ? [onEnd] : [];
@@ -202,7 +202,7 @@ async function openStream(deps: OpenStreamDeps, reader: StreamReader): Promise<R
     const watch = watchRights(deps, { ...reader, recheck });
     releases.push(watch.release);
     const readable = cutOffWhenSlow(write(sources, watch.until), deps.patienceMs);
-    // Also where the reader has gone before anything was read.
+    // `close` also comes if the reader disconnects before the first read.
     readable.once('close', release);
     return readable;
   } catch (error) {
@@ -211,7 +211,7 @@ async function openStream(deps: OpenStreamDeps, reader: StreamReader): Promise<R
   }
 }
 
-/** Which devices each part is about; what is to be released is added to `releases`. */
+/** Finds which devices each part covers. Adds what must be released to `releases`. */
 async function openReaches(
   deps: OpenStreamDeps,
   reader: StreamReader,

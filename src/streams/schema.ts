@@ -6,31 +6,31 @@ import { devicesQuery, labelQuery, sensesQuery, timestamp } from '../http/schema
 import type { Reach } from './reach.ts';
 import type { StreamPiece } from './server-sent.ts';
 
-/** What one connection can carry. `alarms`: changes of alarms. `devices`: who connects and leaves. */
+/** What one connection can carry. `alarms`: changes of alarms. `devices`: which devices connect and disconnect. */
 const streamKinds = ['events', 'measurements', 'alarms', 'devices'] as const;
 export type StreamKind = (typeof streamKinds)[number];
 
 export type AskedSource = {
   kinds: ReadonlySet<StreamKind>;
   reach: Reach;
-  /** Of measurements: only these senses, and so many values of each in a second. */
+  /** For measurements: only these senses, and at most this many values of each per second. */
   senses: readonly string[] | undefined;
   maxHz: number | undefined;
-  /** Where the reader was, as a piece's `position`; null: it is new. */
+  /** The last `position` of a piece that the reader has; null for a new reader. */
   from: string | null;
 };
 
-/** A part of a stream: it is joined, and read once. */
+/** One part of a stream: it is joined, and read once. */
 export type Source = {
-  /** Ends after `leave`, and where the reader is dropped. */
+  /** Ends after `leave`, and when the reader is dropped. */
   pieces: (until: AbortSignal) => AsyncGenerator<StreamPiece<string>>;
   leave: () => void;
 };
 
-/** Throws `invalid-input` where `from` is no position of this source. */
+/** Throws `invalid-input` if `from` is no position of this source. */
 export type OpenSource = (asked: AskedSource) => Promise<Source>;
 
-/** The parts of a stream that have positions of their own: events with alarms, measurements, and who is there. */
+/** The parts of a stream with positions of their own: events with alarms, measurements, and devices' presence. */
 const sourceNames = ['events', 'measurements', 'devices'] as const;
 export type SourceName = (typeof sourceNames)[number];
 
@@ -40,7 +40,7 @@ const letters: Record<SourceName, string> = {
   devices: 'd',
 };
 
-/** The positions of a stream's parts, as the id of a server-sent event. */
+/** Writes the positions of a stream's parts as the id of a server-sent event. */
 export function writeIds(positions: ReadonlyMap<SourceName, string>): string {
   const parts = sourceNames.flatMap((name) => {
     const position = positions.get(name);
@@ -49,14 +49,14 @@ export function writeIds(positions: ReadonlyMap<SourceName, string>): string {
   return parts.join(';');
 }
 
-/** Where a reader was; of a part that it did not have, nothing. Throws `invalid-input`. */
+/** Parses where a reader was. Parts that its stream did not have are missing. Throws `invalid-input`. */
 export function parseIds(lastEventId: string): Map<SourceName, string> {
   const positions = readIds(lastEventId);
   if (!positions) throw invalidLastEventId();
   return positions;
 }
 
-/** The same, null for what is no id. */
+/** Like `parseIds`, but null for text that is no id. */
 function readIds(lastEventId: string): Map<SourceName, string> | null {
   const positions = new Map<SourceName, string>();
   if (lastEventId === '') return positions;
@@ -73,20 +73,20 @@ export function invalidLastEventId(): DomainError {
   return new DomainError('invalid-input', 'The request is not valid.', { problems });
 }
 
-/** What the reference shows in the place of a ticket. */
+/** The ticket in the reference's examples. */
 export const exampleTicket = 'the-ticket-of-the-answer';
 
 const maxDevices = 500;
 const maxSenses = 256;
 const leastHz = 0.1;
 const mostHz = 100;
-/** An id stays below 1 KB. */
+/** The ids that streams send stay below 1 KB. */
 const maxIdLength = 2_048;
 
-/** Why a reader is to ask for the list of devices again. */
+/** Why a reader should request the list of devices again. */
 const devicesReasons = ['changed', 'many', 'missed'] as const;
 
-/** What of the kinds a stream carries. */
+/** Narrows what a stream carries of its kinds. */
 export const StreamFilters = z.strictObject({
   devices: z
     .array(z.guid('is not a deviceAuthUuid').toLowerCase())
@@ -167,7 +167,7 @@ export const MadeStream = z.object({
   timestamp,
 });
 
-/** Under the SSE name `measurement`. */
+/** With the SSE name `measurement`. */
 const StreamedMeasurement = z
   .object({
     deviceAuthUuid: z.guid(),
@@ -177,7 +177,7 @@ const StreamedMeasurement = z
   })
   .meta({ id: 'StreamedMeasurement' });
 
-/** Under the SSE name `opened`. */
+/** With the SSE name `opened`. */
 const StreamOpened = z
   .object({
     timestamp,
@@ -190,12 +190,12 @@ const StreamOpened = z
   })
   .meta({ id: 'StreamOpened' });
 
-/** Under the SSE name `dropped`: the last message of a stream that is ended. */
+/** With the SSE name `dropped`: the last message before the service ends the stream. */
 const StreamDropped = z
   .object({ reason: z.enum(['slow-reader', 'overloaded', 'interrupted']) })
   .meta({ id: 'StreamDropped' });
 
-/** Under the SSE name `device`. */
+/** With the SSE name `device`. */
 export const StreamedDevice = z
   .object({
     deviceAuthUuid: z.guid(),
@@ -209,7 +209,7 @@ export const StreamedDevice = z
 
 export type StreamedDevice = z.infer<typeof StreamedDevice>;
 
-/** Under the SSE name `devices`. */
+/** With the SSE name `devices`. */
 const StreamedDevices = z.object({ reason: z.enum(devicesReasons) }).meta({
   id: 'StreamedDevices',
   description:

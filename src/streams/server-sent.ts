@@ -3,32 +3,32 @@ import { Readable } from 'node:stream';
 /** The `text/event-stream` format of the HTML standard, section 9.2. */
 export const eventStreamType = 'text/event-stream';
 
-/** A chunk holds about so much, or one event: as much is kept for a reader that has stopped reading. */
+/** The approximate size of a chunk, which holds at least one event. A reader that stopped reading costs one. */
 export const chunkBytes = 65_536;
 
 /**
- * A part of a stream that any number of readers can be sent. `position`: where a reader is that has read it.
- * With `hasIds` its messages say so themselves; else the last message still lacks its `id` and the blank line
- * that ends it (`endWith`), because the id of a stream that carries several kinds names a place in each.
+ * A part of a stream, for any number of readers. `position`: where a reader is after reading it. With `hasIds`
+ * each message has its own id. Otherwise the last message still lacks its `id` and the blank line that ends it
+ * (see `endWith`), because in a stream of several kinds an id names a position in each kind.
  */
 export type StreamPiece<P> = { bytes: Buffer; position: P };
 
-/** One message without its id and its end. `event` and `data` hold no line break. */
+/** Writes a message without its id and its end. `event` and `data` contain no line break. */
 export function writeMessage(event: string, data: string): string {
   return `event: ${event}\ndata: ${data}\n`;
 }
 
-/** Messages that have no id yet, and the id of the last one. */
+/** Adds the id, and the end of the last message. */
 export function endWith(bytes: Buffer, id: string): Buffer {
   return Buffer.concat([bytes, Buffer.from(`id: ${id}\n\n`)]);
 }
 
-/** Sent while nothing happens: keeps the way open. */
+/** A comment that keeps an idle connection open. */
 export const stillHere = ': still here\n';
 
 /**
- * A stream that is pulled: nothing is read ahead for a reader that does not read, and one that lets a
- * chunk wait for longer than `patienceMs` is cut off. It resumes where it was.
+ * Makes a stream that is read on demand: nothing is read ahead for a reader that does not read. It cuts off a
+ * reader that leaves a chunk unread for longer than `patienceMs`; the reader can resume where it was.
  */
 export function cutOffWhenSlow(source: AsyncIterable<Buffer>, patienceMs: number): Readable {
   const readable: Readable = Readable.from(
@@ -50,8 +50,8 @@ export function cutOffWhenSlow(source: AsyncIterable<Buffer>, patienceMs: number
 type Waiting<K> = { name: K; piece: StreamPiece<string>; taken: () => void };
 
 /**
- * Pieces of several sources as they come, each source waiting until its last one was taken. Ends with the
- * first source that does. A source that waits for something has to be ended by whoever made it.
+ * Yields the pieces of several sources as they come. Each source waits until its last piece is taken. Ends with
+ * the first source that ends. The caller must end a source that is still waiting for something.
  */
 export async function* merge<K>(
   sources: readonly (readonly [K, AsyncGenerator<StreamPiece<string>>])[],

@@ -5,19 +5,19 @@ import type { StreamPiece } from './server-sent.ts';
 import type { MonotonicMs } from '../lib/clock-readings.ts';
 
 /**
- * `slow-reader`: more waited for it than may. `overloaded`: its account's values come faster than they can be
- * sent. `interrupted`: other processes could not be heard for a moment.
+ * `slow-reader`: more data waited for the reader than its share of the budget. `overloaded`: its account's values
+ * arrive faster than they can be sent. `interrupted`: messages of other processes may have been missed.
  */
 export type DropReason = 'slow-reader' | 'overloaded' | 'interrupted';
 
-/** One stream of those that follow an account: what is to be sent to it, until it ends or falls behind. */
+/** A stream that follows an account, with a queue of what is still to be sent to it. */
 export class Subscriber<P> {
-  /** All that it was given comes before this; a stream that falls behind resumes here. */
+  /** Everything before it has been queued. A stream that falls behind resumes here. */
   position: P;
-  /** When it was given something last, by the monotonic clock. */
+  /** When a piece was last queued, by the monotonic clock. */
   givenMs: number;
   hasEnded = false;
-  /** Why it was ended before its reader left; null where it was not. */
+  /** Why it was ended before its reader left; null if it was not. */
   reason: DropReason | null = null;
   #error: Error | undefined;
   #waiting: StreamPiece<P>[] = [];
@@ -31,7 +31,7 @@ export class Subscriber<P> {
     this.#budget = budget;
   }
 
-  /** Queues a piece; where too much waits already the stream ends, and what waits can still be read. */
+  /** Queues a piece. If too much waits already, ends the stream instead; the queue can still be read. */
   give(piece: StreamPiece<P>, monotonicMs: MonotonicMs): void {
     if (this.hasEnded) return;
     const { length } = piece.bytes;
@@ -45,27 +45,27 @@ export class Subscriber<P> {
     this.#wake?.();
   }
 
-  /** Ends it; what waits can still be read. */
+  /** Ends the stream. Its queue can still be read. */
   drop(reason: DropReason): void {
     this.reason ??= reason;
     this.end();
   }
 
-  /** Its reader has gone: what waits is sent to nobody. */
+  /** For a reader that has gone: ends the stream and drops its queue. */
   leave(): void {
     this.end();
     this.#waiting = [];
     this.#count(-this.#waitingBytes);
   }
 
-  /** Nothing more will come; with an error `read` throws it. */
+  /** Nothing more will come. `read` throws the error, if there is one. */
   end(error?: Error): void {
     this.hasEnded = true;
     this.#error ??= error;
     this.#wake?.();
   }
 
-  /** What it is given, as it comes, until it has ended. */
+  /** Sends presence changes to the streams of one account: the first after a pause at once, then in batches. */
   async *read(): AsyncGenerator<StreamPiece<P>> {
     for (;;) {
       const piece = this.#waiting.shift();
@@ -89,16 +89,16 @@ export class Subscriber<P> {
   }
 }
 
-/** One more stream of the account. Gives what is to be called when it has ended; throws `quota-exceeded`. */
+/** Counts one more stream of the account. Returns a function to call at its end. Throws `quota-exceeded`. */
 type CountStream = (accountId: number) => Promise<() => void>;
 
 export type StreamCount = {
   count: CountStream;
-  /** How many the account has open in this process. */
+  /** How many streams the account has open in this process. */
   used: (accountId: number) => number;
 };
 
-/** Counts the streams that are open in this process: refused before anything is asked for them. */
+/** Counts the streams that are open in this process. A stream is refused before anything is queried for it. */
 export function createStreamCount(limitOf: LimitOf): StreamCount {
   const open = new Map<number, number>();
   const used = (accountId: number) => open.get(accountId) ?? 0;
@@ -121,19 +121,19 @@ export function createStreamCount(limitOf: LimitOf): StreamCount {
 
 export type ReadFairly = Pick<Exports, 'page'>;
 
-/** Each query of it waits for the account's turn among all that read much. */
+/** A connection whose queries take turns with all other large reads, account by account. */
 export function readFairly(exports: ReadFairly, accountId: number, db: Sql): Sql {
   return {
     query: (...args: Parameters<Sql['query']>) => exports.page(accountId, () => db.query(...args)),
   } as Sql;
 }
 
-/** Resolves when it is the caller's turn to do a piece of work of a few milliseconds. */
+/** Resolves when the caller may do a few milliseconds of work. */
 export type NextSlice = () => Promise<void>;
 
 /**
- * One piece of work in each turn of the event loop, first come first served: however many streams are
- * written to, requests are served between two pieces.
+ * Allows one piece of work in each iteration of the event loop, first come, first served. However many streams
+ * are written to, requests are served between two pieces.
  */
 export function createSlices(): NextSlice {
   const waiting: (() => void)[] = [];
@@ -155,16 +155,16 @@ export function createSlices(): NextSlice {
     });
 }
 
-/** Bytes that may wait to be sent to one reader; readers of the same event share its bytes. */
+/** Bytes that may wait for one reader. Readers of the same event share its bytes. */
 const maxOfOne = 1_048_576;
-/** Always: a reader that keeps up has less. */
+/** May always wait; a reader that keeps up has less waiting. */
 const leastOfOne = 65_536;
-/** Of what is left of all. */
+/** One reader's share of the bytes that are still free. */
 const part = 1 / 16;
 
 /**
- * What waits to be sent to readers of all streams. The fuller it is, the less may wait for one: however many accounts
- * open streams and read little, whoever keeps up goes on.
+ * Bounds what waits to be sent to the readers of all streams. The fuller it is, the less may wait for one reader.
+ * So readers that keep up stay connected, however many accounts open streams and read little.
  */
 export class SubscriberBudget {
   bytes = 0;

@@ -6,42 +6,42 @@ import type { Account } from '../http/request.ts';
 import type { NewStream } from './schema.ts';
 import type { Clock, WallMs } from '../lib/clock-readings.ts';
 
-/** So long a ticket opens, from when it was made and after each break. */
+/** How long a ticket can be opened after it was made, and again after each disconnection. */
 const ticketMs = 60_000;
-/** Of an account; the one that would run out first is forgotten. */
+/** Tickets per account. One more removes the ticket that would expire first. */
 const keptTickets = 1_000;
 
 export type TicketDeps = {
   db: Sql;
   bus: Bus;
   clock: Clock;
-  /** Whom a session or a key speaks for, by its identifier. Throws `unauthenticated` where it has ended. */
+  /** Finds the account of a session or a key by its identifier. Throws `unauthenticated` if it has ended. */
   findHolder: (holder: Pick<Ticket, 'accountId' | 'holderId' | 'isOfKey'>) => Promise<Account>;
 };
 
-/** What an open ticket is. */
+/** An open ticket. */
 type Opening = {
   asked: NewStream;
-  /** Rejects where the ticket may be open no longer, and prolongs it otherwise. */
+  /** Extends the ticket. Rejects if it may no longer be open. */
   renew: () => Promise<void>;
-  /** Aborts where it is opened once more. */
+  /** Aborts when the ticket is opened once more. */
   signal: AbortSignal;
-  /** From now on it opens for a minute. */
+  /** After this the ticket can be opened for another minute. */
   close: () => void;
 };
 
 export type Tickets = {
   make: (account: Account, asked: NewStream) => Promise<{ ticket: string; expiresTs: number }>;
-  /** Whose it is. Throws `unauthenticated`. */
+  /** Finds the account of a ticket. Throws `unauthenticated`. */
   authenticate: (text: string) => Promise<Account>;
   /** Throws `unauthenticated`. */
   open: (text: string) => Promise<Opening>;
 };
 
 /**
- * Tickets open streams to who can send no header. They are looked up each time, with the session or the key
- * that made them: one that has ended opens nothing from then on, in any process. Of two openings the later goes
- * on: a browser that lost its way comes back before the break is seen here.
+ * Tickets open streams for clients that cannot send headers. Each use looks up the ticket and the session or key
+ * that made it, so once that has ended, the ticket opens nothing in any process. If a ticket is opened twice, the
+ * later opening wins: a browser that lost its connection returns before the service notices the break.
  */
 export function createTickets({ db, bus, clock, findHolder }: TicketDeps): Tickets {
   async function find(text: string): Promise<{ hash: Buffer; ticket: Ticket }> {
@@ -86,7 +86,7 @@ export function createTickets({ db, bus, clock, findHolder }: TicketDeps): Ticke
         },
         close() {
           end();
-          // Where the database is away the last renewal holds.
+          // If the database is away, the last renewal counts.
           void renew().catch(() => undefined);
         },
       };
@@ -106,12 +106,12 @@ function makeTicketText(): string {
   return prefix + randomBytes(32).toString('base64url');
 }
 
-/** SHA-256: a ticket is random, so that nobody finds it by guessing. Null for what can be none. */
+/** SHA-256 is enough, because a ticket is random and cannot be guessed. Null for text that cannot be a ticket. */
 function hashTicketText(text: string): Buffer | null {
   return pattern.test(text) ? createHash('sha256').update(text).digest() : null;
 }
 
-/** Whose a ticket is, and what it opens. `holderId`: the session's or the key's. */
+/** A ticket's owner and what it opens. `holderId`: the identifier of the session or the key. */
 type Ticket = {
   accountId: number;
   holderId: string;
@@ -119,7 +119,7 @@ type Ticket = {
   asked: NewStream;
 };
 
-/** Adds one; of those of the account that have run out, and of more than `kept`, none stays. */
+/** Adds a ticket. Deletes the account's expired tickets, and those beyond `kept`. */
 async function insertTicket(
   sql: Sql,
   hash: Buffer,
@@ -141,7 +141,7 @@ async function insertTicket(
   );
 }
 
-/** Null where there is none, or it has run out. */
+/** Null if there is none, or it has expired. */
 async function findTicket(sql: Sql, hash: Buffer, nowTs: WallMs): Promise<Ticket | null> {
   const { rows } = await sql.query<Ticket>({
     name: 'find-stream-ticket',
@@ -154,7 +154,7 @@ async function findTicket(sql: Sql, hash: Buffer, nowTs: WallMs): Promise<Ticket
   return rows[0] ?? null;
 }
 
-/** Gives the number of this opening; null where the ticket has run out meanwhile. */
+/** Returns the number of this opening; null if the ticket has expired meanwhile. */
 async function countOpening(
   sql: Sql,
   hash: Buffer,
@@ -170,7 +170,7 @@ async function countOpening(
   return rows[0]?.opened ?? null;
 }
 
-/** False where it was opened again since, or is gone. */
+/** False if the ticket was opened again since, or is gone. */
 async function renewTicket(
   sql: Sql,
   hash: Buffer,
@@ -184,7 +184,7 @@ async function renewTicket(
   return rowCount === 1;
 }
 
-/** Deletes those that ran out: of accounts that make no others. */
+/** Deletes expired tickets, also of accounts that make no new ones. */
 export async function forgetTickets(sql: Sql, nowTs: WallMs): Promise<void> {
   await sql.query('delete from stream_ticket where expires_at < ms_to_timestamp($1)', [nowTs]);
 }

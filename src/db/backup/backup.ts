@@ -27,8 +27,8 @@ import { findPackagedPostgres, placePrograms, type SystemUser } from '../embedde
 import { createScramClient } from '../pg-driver.ts';
 
 /**
- * Copies the embedded database of a data directory into a new directory, with the secret and the
- * database's password: whoever has it has everything. The service may run and write meanwhile.
+ * Copies the embedded database of a data directory into a new directory, with the secret and the database's password.
+ * Whoever has the backup can read everything. The service may run and write meanwhile.
  */
 export async function backUp(dataDir: string, targetDir: string): Promise<BackupManifest> {
   const clusterDir = await realpath(join(dataDir, clusterName)).catch((cause: unknown) => {
@@ -66,7 +66,7 @@ async function copyCluster(dataDir: string, clusterDir: string, to: string): Pro
   return { files: files.files + log.files, bytes: files.bytes + log.bytes };
 }
 
-/** Says that a backup is whole: it is written last. */
+/** Marks a backup as complete. It is written last. */
 const BackupManifest = z.object({
   format: z.literal(1),
   createdTs: z.int(),
@@ -76,7 +76,7 @@ const BackupManifest = z.object({
 });
 export type BackupManifest = z.infer<typeof BackupManifest>;
 
-/** In a backup's directory: the cluster, and the private files of the data directory. */
+/** The names, in a backup's directory, of the cluster and of the private files of the data directory. */
 const clusterName = 'postgresql';
 const privateNames = ['secret', 'database-password'] as const;
 
@@ -86,7 +86,7 @@ async function writeManifest(dir: string, manifest: BackupManifest): Promise<voi
   await writeFile(join(dir, name), `${JSON.stringify(manifest, null, 2)}\n`, { flush: true });
 }
 
-/** Throws a StartError for what is no backup, or one that was interrupted. */
+/** Throws a StartError for a directory that is no backup, or an interrupted one. */
 async function readManifest(dir: string): Promise<BackupManifest> {
   await refuseLink(join(dir, name));
   try {
@@ -98,7 +98,7 @@ async function readManifest(dir: string): Promise<BackupManifest> {
   }
 }
 
-/** Copies a file that only its owner may read; does nothing where it is missing (the secret may be given otherwise). */
+/** Copies a file that only its owner may read. False if it does not exist: the secret may be configured elsewhere. */
 export async function copyPrivate(from: string, to: string): Promise<boolean> {
   if (!(await exists(from))) return false;
   await copyFile(from, to);
@@ -107,8 +107,8 @@ export async function copyPrivate(from: string, to: string): Promise<boolean> {
 }
 
 /**
- * Throws a StartError for what is there and neither a file nor a directory: a link in a backup would have its
- * restore, which may run as root, read any file of this machine.
+ * Throws a StartError if `path` exists and is neither a file nor a directory. A restore may run as root, and a link in
+ * a backup would make it read any file of this machine.
  */
 export async function refuseLink(path: string): Promise<void> {
   const found = await lstat(path).catch(() => null);
@@ -121,7 +121,9 @@ const linkRefused = (path: string): StartError =>
       'not copied.',
   );
 
-/** The same on the way back. What is there already must be the same: another secret would sign nothing the backup knows. */
+/**
+ * Restores such a file. An existing one must be equal: a different secret would invalidate every token in the backup.
+ */
 export async function restorePrivate(from: string, to: string): Promise<boolean> {
   await refuseLink(from);
   const [wanted, there] = await Promise.all([readIfThere(from), readIfThere(to)]);
@@ -143,8 +145,8 @@ async function readIfThere(file: string): Promise<Buffer | null> {
 }
 
 /**
- * Has `fill` fill a new directory that nobody else can read, under another name first: what was
- * interrupted is never taken for a backup.
+ * Calls `fill` with a new directory that nobody else can read. It has another name until it is complete, so an
+ * interrupted backup is never taken for a complete one.
  */
 export async function makeBackup<T>(
   targetDir: string,
@@ -167,9 +169,9 @@ export async function makeBackup<T>(
 }
 
 /**
- * Copies the cluster of a running server as PostgreSQL's documentation (25.3.4) has it: files first,
- * in whatever state they are, then the log of all that was written meanwhile, which makes them whole
- * when the copy is started. A slot of this session keeps the server from recycling that log.
+ * Copies the cluster of a running server as PostgreSQL's documentation describes (25.3.4): first the files in whatever
+ * state they are, then the log of everything written meanwhile, which makes them consistent when the copy is started. A
+ * replication slot of this session keeps the server from recycling that log.
  */
 export async function copyRunning(
   connectionString: string,
@@ -202,11 +204,11 @@ export async function copyRunning(
   }
 }
 
-/** What a copy of a running cluster leaves out; PostgreSQL's documentation, 25.3.4. */
+/** Files that a copy of a running cluster omits; PostgreSQL's documentation, 25.3.4. */
 const leftOut = [
   /^postmaster\.(pid|opts)$/,
   /^start\.log$/,
-  // The directories must be there, and empty.
+  // These directories must exist and be empty.
   /^(pg_dynshmem|pg_notify|pg_replslot|pg_serial|pg_snapshots|pg_stat_tmp|pg_subtrans)\/./,
   /(^|\/)pgsql_tmp/,
   /(^|\/)pg_internal\.init/,
@@ -215,9 +217,8 @@ const leftOut = [
 type Copied = { files: number; bytes: number };
 
 /**
- * Copies a cluster's files except its write-ahead log (`pg_wal`). While a server runs, files appear,
- * vanish and change: vanished ones are not needed, and the log repairs changed ones. Throws a StartError where
- * there is a link among them.
+ * Copies a cluster's files except its write-ahead log (`pg_wal`). While a server runs, files appear, vanish and change.
+ * Vanished ones are not needed, and the log repairs changed ones. Throws a StartError for a link.
  */
 async function copyFiles(from: string, to: string): Promise<Copied> {
   const copied = { files: 0, bytes: 0 };
@@ -235,7 +236,7 @@ async function copyFiles(from: string, to: string): Promise<Copied> {
   return copied;
 }
 
-/** Copies the segments of the log with these names at most; all of them when none are named. */
+/** Copies the log's segments between these two names; all of them without `bounds`. */
 async function copyLog(
   from: string,
   to: string,
@@ -243,7 +244,7 @@ async function copyLog(
 ): Promise<Copied> {
   const copied = { files: 0, bytes: 0 };
   for (const name of await readdir(join(from, 'pg_wal'))) {
-    // Segments and, after a restore, the histories of timelines.
+    // Segments and, after a restore, histories of timelines.
     if (!/^[0-9A-F]{24}$|^[0-9A-F]{8}\.history$/.test(name)) continue;
     const wanted = !bounds || name.includes('.') || (name >= bounds.first && name <= bounds.last);
     if (wanted) await copyOne(join(from, 'pg_wal', name), join(to, 'pg_wal', name), copied);
@@ -264,8 +265,8 @@ async function copyOne(from: string, to: string, copied: Copied): Promise<void> 
 }
 
 /**
- * Puts a backup into a data directory that has no database yet; the next start of the service
- * recovers it to the moment at which the backup ended. Throws a StartError for what its user can mend.
+ * Restores a backup into a data directory that has no database yet. The next start of the service recovers it to the
+ * moment at which the backup ended. Throws a StartError for a problem that the user can fix.
  */
 export async function restore(backupDir: string, dataDir: string): Promise<BackupManifest> {
   const manifest = await readManifest(backupDir);

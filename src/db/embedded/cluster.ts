@@ -25,10 +25,10 @@ import { codeOf, messageOf } from '../../lib/thrown.ts';
 import { StartError } from '../../start-error.ts';
 import { ProgramError, type Programs, runProgram, sharedDir, type SystemUser } from './programs.ts';
 
-/** Made with the cluster; it cannot lose its rights. For backups and for `handOver` only. */
+/** Created with the cluster; it cannot lose its rights. Only for backups and for `handOver`. */
 export const superuser = 'sensorium';
 
-/** Makes an empty cluster that only the password opens. `clusterDir` is empty and the owner's. */
+/** Creates an empty cluster that requires the password. `clusterDir` must be empty and belong to the owner. */
 export async function createCluster(
   programs: Programs,
   clusterDir: string,
@@ -52,7 +52,10 @@ export async function createCluster(
   }
 }
 
-/** Settings as `name=value`; values must not hold spaces. Resolves when the server accepts connections. */
+/**
+ * Starts the server and resolves when it accepts connections. Settings are `name=value`; values must not contain
+ * spaces.
+ */
 export async function startCluster(
   programs: Programs,
   clusterDir: string,
@@ -84,10 +87,10 @@ function listenAt({ socketDir, port }: ServerAddress): string[] {
   ];
 }
 
-/** What a server wrote about itself when it started, and whether it lets clients in by now. */
+/** What a server wrote about itself when it started, and whether it accepts clients by now. */
 type Postmaster = { pid: number; address: ServerAddress; isReady: boolean };
 
-/** PostgreSQL's `postmaster.pid`, line by line (its source, miscadmin.h); null where there is none. */
+/** Reads PostgreSQL's `postmaster.pid`, line by line (its source, miscadmin.h); null if there is none. */
 export async function readPostmasterFile(clusterDir: string): Promise<Postmaster | null> {
   try {
     const lines = (await readFile(join(clusterDir, 'postmaster.pid'), 'utf8')).split('\n');
@@ -114,13 +117,13 @@ export async function findFreePort(): Promise<number> {
   return address.port;
 }
 
-/** Where a server listens: at a Unix socket in a directory, or (null) at a port of 127.0.0.1. */
+/** Where a server listens: a Unix socket in a directory, or (null) a port of 127.0.0.1. */
 export type ServerAddress = { socketDir: string | null; port: number };
 
-/** A role of the database, with what proves that somebody may use it. */
+/** A database role and its password. */
 export type RoleLogin = { role: string; password: string };
 
-/** A socket's directory takes the host's place in the URL, encoded, as libpq has it too. */
+/** The encoded directory of a socket takes the host's place in the URL, as in libpq. */
 export function connectionStringOf(
   { socketDir, port }: ServerAddress,
   { role, password }: RoleLogin,
@@ -130,13 +133,13 @@ export function connectionStringOf(
   return `postgresql://${role}:${encodeURIComponent(password)}@${host}:${port}/${database}`;
 }
 
-/** Where the cluster of a data directory is (or null: not made yet), and who runs it. */
+/** The cluster of a data directory (null: not created yet), and the user that runs it (null: this one). */
 type Location = { clusterDir: string | null; owner: SystemUser | null };
 
-/** Below the data directory: the cluster, or a link to where it had to be put. */
+/** The name, in the data directory, of the cluster or of a link to it. */
 const name = 'postgresql';
 
-/** Makes the data directory and looks for a cluster in it. */
+/** Creates the data directory and looks for a cluster in it. */
 export async function findCluster(dataDir: string): Promise<Location> {
   try {
     if (await mkdir(dataDir, { recursive: true })) await chmod(dataDir, 0o755);
@@ -163,9 +166,9 @@ export async function findCluster(dataDir: string): Promise<Location> {
 }
 
 /**
- * Makes a place for a new cluster, has `create` fill it and only then gives it its name: what an
- * interrupted first start left is never taken for a database. `movedTo` says where it had to be put
- * because its user cannot reach the data directory.
+ * Creates a new cluster: `create` fills a temporary directory, which gets its final name only then. So the remains of
+ * an interrupted first start are never taken for a database. `movedTo` is the directory outside the data directory that
+ * had to be used because the owner cannot reach the data directory.
  */
 export async function makeCluster(
   dataDir: string,
@@ -173,7 +176,7 @@ export async function makeCluster(
   create: (clusterDir: string) => Promise<void>,
 ): Promise<{ clusterDir: string; movedTo: string | null }> {
   await removeUnfinished(dataDir);
-  // A name of its own: programs that a killed process left may go on writing into what it made.
+  // A name of its own, because programs left by a killed process may still write into the directory that it created.
   const here = join(dataDir, `${name}.new-${process.pid}`);
   await makeOwned(here, owner);
   if (owner === null || canWrite(owner, here)) {
@@ -197,7 +200,7 @@ async function removeUnfinished(dataDir: string): Promise<void> {
     if (found.startsWith(`${name}.new`)) await removeDir(join(dataDir, found));
 }
 
-/** Removes a directory, also while programs that are about to end still write into it. */
+/** Removes a directory, even while programs that are about to end still write into it. */
 export async function removeDir(dir: string): Promise<void> {
   await rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
 }
@@ -208,7 +211,7 @@ async function makeOwned(dir: string, owner: SystemUser | null): Promise<void> {
   if (owner) await chown(dir, owner.uid, owner.gid);
 }
 
-/** Asked as that user: no reading of modes knows about every directory above, or access lists. */
+/** Tries it as that user: file modes alone do not account for all parent directories, or for access lists. */
 function canWrite(owner: SystemUser, dir: string): boolean {
   const test = spawnSync('/bin/sh', ['-c', 'test -w "$1" && cd "$1"', 'sh', dir], {
     cwd: '/',
@@ -231,10 +234,10 @@ function unwritable(dataDir: string, error: unknown): StartError {
   );
 }
 
-/** The user made for the database on a machine that has no `postgres` of its own. */
+/** The user created for the database on a machine without a `postgres` user. */
 const createdUser = 'sensorium';
 
-/** Who is to run PostgreSQL: null (this user) unless this is root, which PostgreSQL refuses. */
+/** The user to run PostgreSQL as: null (this one) unless this is root, which PostgreSQL refuses. */
 export function findOwner(): SystemUser | null {
   if (process.getuid?.() !== 0) return null;
   return lookUp('postgres') ?? lookUp(createdUser) ?? createUser() ?? lookUp('nobody');
@@ -267,13 +270,13 @@ function askId(what: '-u' | '-g', name: string): number {
   return Number(execFileSync('id', [what, name], { stdio: ['ignore', 'pipe', 'ignore'] }));
 }
 
-/** Which versions of this program brought a major version of PostgreSQL; `last` is null for today's. */
+/** The versions of this program that included a major version of PostgreSQL. `last` is null for the current one. */
 export type Major = { postgresql: string; first: string; last: string | null };
 
-/** For a new major version add a row, and set `last` of the one before it. */
+/** For a new major version add a row, and set `last` of the previous one. */
 export const majors: readonly Major[] = [{ postgresql: '18', first: '0.1.0', last: null }];
 
-/** Who can open what PostgreSQL `written` has written, for a program that brings another one. */
+/** Which version of this program can open a cluster of PostgreSQL `written`. */
 export function describeMajor(written: string, known: readonly Major[] = majors): string {
   const found = known.find(({ postgresql }) => postgresql === written);
   if (found)
@@ -293,8 +296,8 @@ function rangeOf({ first, last }: Major): string {
 }
 
 /**
- * The server that runs on this cluster, or null. A file left by one that is gone is removed, also
- * where its number has since been given to some other process: PostgreSQL would refuse to start.
+ * The server that runs on this cluster, or null. Removes the pid file of a server that is gone, even if another process
+ * has that pid by now: PostgreSQL would refuse to start.
  */
 export async function findPostmaster(clusterDir: string): Promise<Postmaster | null> {
   const written = await readPostmasterFile(clusterDir);
@@ -305,9 +308,9 @@ export async function findPostmaster(clusterDir: string): Promise<Postmaster | n
 }
 
 /**
- * Waits until the running server lets clients in, and gives its address; null when it ends instead, or
- * does not answer within the time. It wrote the address where only its user writes, so nobody is asked
- * for a proof. Throws a StartError where its socket's directory is no longer its own.
+ * Waits until the running server accepts clients, and returns its address; null if it ends instead, or does not answer
+ * in time. Only the server's user can write the address file, so the server needs no other proof. Throws a StartError
+ * if the socket's directory is no longer its own.
  */
 export async function adoptPostmaster(
   clusterDir: string,
@@ -328,13 +331,13 @@ export async function adoptPostmaster(
   }
 }
 
-/** It cannot be asked who uses it, so it is not ended either. */
+/** Without its socket the server cannot be asked who uses it, so it is not ended either. */
 async function requireOwnDir(
   { pid, address: { socketDir } }: Postmaster,
   owner: SystemUser | null,
 ): Promise<void> {
   if (socketDir === null || (await isPrivateDir(socketDir, owner))) return;
-  // One that is about to end has removed its directory.
+  // A server that is about to end has removed its directory.
   if (!isAlive(pid)) return;
   throw new StartError(
     `${socketDir}: expected the private directory of the database's socket, but it is missing ` +
@@ -368,21 +371,21 @@ function readCommand(pid: number): string {
   }
 }
 
-/** Only a part of the socket's name: each server has a directory of its own. */
+/** Only part of the socket's name: each server has a directory of its own. */
 export const socketPort = 5432;
 
 const socketName = `.s.PGSQL.${socketPort}`;
 const prefix = 'sensorium-socket-';
-/** sun_path: 104 bytes on macOS, 108 on Linux, with the zero at the end (unix(4), unix(7)). */
+/** sun_path: 104 bytes on macOS, 108 on Linux, including the final zero (unix(4), unix(7)). */
 const longestSocketPath = 103;
 const longestBase = longestSocketPath - `/${prefix}XXXXXX/${socketName}`.length;
-/** PostgreSQL parts a list of directories at commas; pg_ctl hands settings to a shell. */
+/** PostgreSQL splits a list of directories at commas; pg_ctl passes settings through a shell. */
 const plainPath = /^\/[\w/.+@:-]*$/;
 
 /**
- * Makes a new directory for a server's socket, which nobody but its user may enter, in the first of
- * `bases` that has room for one. Its name is new each time, so whatever another user made before is
- * never taken for it. Throws a StartError where none will do.
+ * Creates a new directory for a server's socket that only its user may enter, in the first of `bases` that is usable.
+ * Its name is always new, so a directory that another user created is never taken for it. Throws a StartError if no
+ * base is usable.
  */
 export async function makeSocketDir(bases: string[], owner: SystemUser | null): Promise<string> {
   const tried = [...new Set(bases)];
@@ -397,7 +400,7 @@ export async function makeSocketDir(bases: string[], owner: SystemUser | null): 
   );
 }
 
-/** Where clients connect to. */
+/** The path that clients connect to. */
 function socketPathIn(dir: string): string {
   return join(dir, socketName);
 }
@@ -414,13 +417,13 @@ async function tryBase(base: string, owner: SystemUser | null): Promise<string |
   return null;
 }
 
-/** Without the sticky bit (as /tmp has it) anybody could put a directory of theirs in its place. */
+/** Without the sticky bit (which /tmp has) anybody could replace the directory. */
 async function isAnybodysToChange(dir: string): Promise<boolean> {
   const { mode } = await stat(dir);
   return (mode & 0o002) !== 0 && (mode & 0o1000) === 0;
 }
 
-/** Some file systems, of shared folders for example, have no sockets. */
+/** Some file systems, for example those of shared folders, do not support sockets. */
 async function takesSockets(dir: string): Promise<boolean> {
   const server = createServer();
   return new Promise((resolve) => {
@@ -430,8 +433,8 @@ async function takesSockets(dir: string): Promise<boolean> {
 }
 
 /**
- * Makes the directory of a server that ended ready for the next one, under its name: clients know it.
- * Throws a StartError where something else is in its place.
+ * Prepares the directory of a server that ended for the next one, under the same name, because clients know it. Throws
+ * a StartError if something else has taken its place.
  */
 export async function renewSocketDir(dir: string, owner: SystemUser | null): Promise<void> {
   const isNew = await mkdir(dir, { mode: 0o700 }).then(
@@ -446,21 +449,21 @@ export async function renewSocketDir(dir: string, owner: SystemUser | null): Pro
   await removeSocket(dir);
 }
 
-/** Whether this is a directory, no link to one, that only the server's user may enter. */
+/** Whether this is a directory, and not a link to one, that only the server's user may enter. */
 async function isPrivateDir(dir: string, owner: SystemUser | null): Promise<boolean> {
   const found = await lstat(dir).catch(() => null);
   const uid = owner?.uid ?? process.getuid?.();
   return found?.isDirectory() === true && found.uid === uid && (found.mode & 0o777) === 0o700;
 }
 
-/** Removes what a server that has ended left; anything else is left alone. */
+/** Removes what a server left when it ended, and nothing else. */
 export async function removeSocketDir(dir: string, owner: SystemUser | null): Promise<void> {
   if (!(await isPrivateDir(dir, owner))) return;
   await removeSocket(dir);
   await rmdir(dir).catch(() => undefined);
 }
 
-/** Removes from `base` what servers left that were killed; the one of a server that runs is `kept`. */
+/** Removes from `base` the directories of servers that were killed. `kept` is the directory of the running server. */
 export async function removeOtherSocketDirs(
   base: string,
   kept: string | null,
@@ -474,7 +477,7 @@ export async function removeOtherSocketDirs(
   }
 }
 
-/** The number in a lock file may have been given to another process: PostgreSQL would not start. */
+/** The pid in a lock file may belong to another process by now: PostgreSQL would not start. */
 async function removeSocket(dir: string): Promise<void> {
   for (const name of [socketName, `${socketName}.lock`]) await rm(join(dir, name), { force: true });
 }
@@ -482,8 +485,8 @@ async function removeSocket(dir: string): Promise<void> {
 const megabytes = 2 ** 20;
 
 /**
- * How the embedded server runs: durable in full (fsync, synchronous_commit and full_page_writes stay
- * on, as PostgreSQL has them), sized for a machine that does other things too.
+ * Settings of the embedded server. It is fully durable (fsync, synchronous_commit and full_page_writes keep
+ * PostgreSQL's defaults), and sized for a machine that does other things too.
  */
 export function embeddedSettings(): string[] {
   const sharedBuffersMb = Math.min(512, Math.max(32, Math.floor(totalmem() / megabytes / 8)));
@@ -492,11 +495,11 @@ export function embeddedSettings(): string[] {
     'max_connections=120',
     'max_wal_size=2GB',
     'wal_compression=on',
-    // Short statements only: compiling one takes longer than running it.
+    // All statements are short: compiling one would take longer than running it.
     'jit=off',
     'timezone=UTC',
     'log_timezone=UTC',
-    // What is wrong with a statement is told to the client; the log is about the server.
+    // The client learns of errors in its statements; the log is about the server.
     'log_min_messages=log',
     'log_checkpoints=off',
     'log_min_error_statement=panic',
@@ -504,8 +507,8 @@ export function embeddedSettings(): string[] {
 }
 
 /**
- * `fast` ends the sessions and writes everything out; `immediate` leaves that to the next start. Resolves
- * once no server runs on the cluster; rejects where one still does after the time.
+ * `fast` ends the sessions and writes everything out; `immediate` leaves that to the next start. Resolves when no
+ * server runs on the cluster. Rejects if one still does after the timeout.
  */
 export async function stopCluster(
   programs: Programs,
@@ -520,19 +523,19 @@ export async function stopCluster(
     ]); // prettier-ignore
   try {
     await ask().catch((error: unknown) => {
-      // A Ctrl-C reached it before it had a session of its own.
+      // A Ctrl-C reached pg_ctl before it had a session of its own.
       if (error instanceof ProgramError && error.signal !== null) return ask();
       throw error;
     });
   } catch (error) {
-    // pg_ctl fails too where the server ended before it was asked to, or just after the time-out.
+    // pg_ctl also fails if the server ended before it was asked to, or just after the timeout.
     if ((await findPostmaster(clusterDir)) !== null) throw error;
   }
 }
 
 /**
- * The error for a second service on one data directory. It may pass where the process has ended: the server takes a
- * moment to notice that, and longer on a busy machine. `heldBy`: "process 123", as the lock's session says.
+ * The error for a second service on one data directory. It may pass if that process has ended: the server takes a
+ * moment to notice, and longer on a busy machine. `heldBy` is "process 123", from the name of the lock's session.
  */
 export function inUse(dataDir: string, heldBy: string): StartError {
   const pid = Number(/^process (\d+)$/.exec(heldBy)?.[1]);

@@ -30,21 +30,21 @@ import { findPackagedPostgres, placePrograms, ProgramError, sharedDir } from './
 type EmbeddedLog = Pick<Log, 'info' | 'warn'>;
 
 export type EmbeddedDatabase = {
-  /** Of the service's own role, which owns what is in its database. */
+  /** For the service's own role, which owns what is in its database. */
   connectionString: string;
-  /** Where PostgreSQL's files really are. */
+  /** The real path of PostgreSQL's files. */
   clusterDir: string;
-  /** Ends the sessions and stops the server; in the last third of `withinMs` without writing out. */
+  /** Ends the sessions and stops the server. In the last third of `withinMs` it stops without writing out. */
   stop(withinMs?: number): Promise<void>;
 };
 
-/** A stop that takes longer is left to the next start's recovery: nothing committed is lost by it. */
+/** After this the next start recovers instead. That loses nothing that was committed. */
 const stopTimeoutMs = 10_000;
 
 /**
- * Runs the PostgreSQL that npm installed on `dataDir`: made on the first start, taken over where a
- * killed process left it running, started again if it ends by itself, one service at a time. Throws
- * a StartError for what its user can mend.
+ * Runs the PostgreSQL that npm installed on `dataDir`: creates the cluster on the first start, takes over a server that
+ * a killed process left running, and restarts it if it ends by itself. Only one service may use it. Throws a StartError
+ * for a problem that the user can fix.
  */
 export async function startEmbeddedDatabase({
   dataDir,
@@ -57,7 +57,7 @@ export async function startEmbeddedDatabase({
   const { address, adopted } = await launch(prepared);
   const { held, service } = await enterAsService(dataDir, address, log).catch(
     async (error: unknown) => {
-      // One that ran before may be another's.
+      // A server that was already running may belong to another service.
       if (!adopted) await stopServer(prepared, address, log, stopTimeoutMs);
       throw error;
     },
@@ -90,9 +90,9 @@ export async function startEmbeddedDatabase({
   };
 }
 
-/** Finds or makes the cluster, and programs that its user can run. */
+/** Finds or creates the cluster, and programs that its user can run. */
 async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch> {
-  // Before anything is made that the next start would find.
+  // First, so that a failure leaves nothing that the next start would find.
   const packaged = findPackagedPostgres();
   const { clusterDir: found, owner } = await findCluster(dataDir);
   const programs = await placePrograms(packaged, owner);
@@ -118,7 +118,7 @@ async function prepareCluster(dataDir: string, log: EmbeddedLog): Promise<Launch
   return { programs, clusterDir, dataDir };
 }
 
-/** Mostly a disk that is full: the programs' own words say it. */
+/** Usually the disk is full; the program's own message says so. */
 function notMade(dataDir: string, error: ProgramError): StartError {
   const words = /(?:FATAL|PANIC|error): +(.*)/.exec(error.output)?.[1] ?? error.output.slice(-300);
   return new StartError(
@@ -135,7 +135,7 @@ async function stopServer(
   log: EmbeddedLog,
   withinMs: number,
 ): Promise<void> {
-  // pg_ctl knows whole seconds, and one at least.
+  // pg_ctl takes whole seconds, at least one.
   const seconds = (part: number) => Math.max(1, Math.floor((withinMs / 1_000) * part));
   if ((await findPostmaster(clusterDir)) !== null) {
     try {
@@ -152,16 +152,16 @@ async function stopServer(
 }
 
 type SuperviseOptions = {
-  /** The connection whose end says that the server, or this session with it, is gone. */
+  /** The connection to watch: it ends when the server or its own session is gone. */
   connection: GuardConnection;
   log: Pick<Log, 'info' | 'warn'>;
-  /** Starts the server where it no longer runs, and gives a new connection to watch. */
+  /** Starts the server if it no longer runs, and returns a new connection to watch. */
   recover: () => Promise<GuardConnection>;
 };
 
 const retry = { firstMs: 100, maxMs: 2_000 };
 
-/** Watches over the server for as long as the service runs. */
+/** Restarts the server if it ends while the service runs. */
 function supervise({ connection, log, recover }: SuperviseOptions): {
   stop(): Promise<void>;
 } {

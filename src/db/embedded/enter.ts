@@ -38,15 +38,15 @@ import { ProgramError, type Programs, runProgram } from './programs.ts';
 
 const lockTimeoutMs = 3_000;
 
-/** The lock, and what the service logs in with. */
+/** The lock, and the login of the service. */
 type Entered = { held: HeldLock; service: RoleLogin };
 
-/** Logs in to a server that runs and takes the service's lock. */
+/** Logs in to a running server and takes the service's lock. */
 export function lockAs(address: ServerAddress, login: RoleLogin): Promise<HeldLock> {
   return takeServiceLock(connectionStringOf(address, login, 'postgres'), lockTimeoutMs);
 }
 
-/** The same where the service's role may not be there yet. Throws a StartError. */
+/** The same as the superuser, for when the service's role may not exist yet. Throws a StartError. */
 export async function lockAsSuperuser(
   dataDir: string,
   address: ServerAddress,
@@ -62,8 +62,8 @@ export async function lockAsSuperuser(
 }
 
 /**
- * Logs in as the service's role and takes the lock. The superuser comes in only where something is to
- * be handed over to that role: at the first start, after an upgrade or a restore.
+ * Logs in as the service's role and takes the lock. Uses the superuser only if something must be handed over to that
+ * role: at the first start, after an upgrade or a restore.
  */
 export async function enterAsService(
   dataDir: string,
@@ -84,7 +84,10 @@ export async function enterAsService(
   }
 }
 
-/** The role is not there yet, or has another password: a service that runs must not lose its own. */
+/**
+ * The role does not exist yet, or has another password. Takes the superuser's lock first, because a service that runs
+ * must not lose its password.
+ */
 async function enterAfterSuperuser(
   dataDir: string,
   address: ServerAddress,
@@ -101,7 +104,7 @@ async function enterAfterSuperuser(
   return { held: await lockAs(address, service), service };
 }
 
-/** Whether a server accepts the service's role; other errors are left to the connection that follows. */
+/** Whether a server accepts the service's role. Other errors are left to the connection that follows. */
 export async function canLogIn(connectionString: string): Promise<boolean> {
   const client = createScramClient({ connectionString, connectionTimeoutMillis: 5_000 });
   try {
@@ -114,7 +117,7 @@ export async function canLogIn(connectionString: string): Promise<boolean> {
   }
 }
 
-/** A role that is not there has a wrong password, too. */
+/** Null if the login is refused. A missing role is reported like a wrong password. */
 async function unlessRefused<T>(work: Promise<T>): Promise<T | null> {
   try {
     return await work;
@@ -125,18 +128,18 @@ async function unlessRefused<T>(work: Promise<T>): Promise<T | null> {
   }
 }
 
-/** Advisory lock of the one service that uses an embedded database; released when its session ends. */
+/** The advisory lock of the one service that uses an embedded database. It is released when its session ends. */
 const serviceLock = 7199;
 
-/** A connection and the moment it is over: its server or its session is gone. */
+/** A connection and the moment it ends, because its server or its session is gone. */
 export type GuardConnection = { client: pg.Client; ended: Promise<void> };
 
-/** A connection that holds the lock, or which process holds it instead. */
+/** A connection that holds the lock, or the process that holds it instead. */
 type HeldLock = (GuardConnection & { heldBy: null }) | { heldBy: string };
 
 /**
- * Connects and takes the lock. A process that was just killed may hold it for a moment longer, so
- * it is asked for again until `timeoutMs` is over.
+ * Connects and takes the lock. A process that was just killed may hold it a moment longer, so this tries again until
+ * `timeoutMs` is over.
  */
 async function takeServiceLock(connectionString: string, timeoutMs: number): Promise<HeldLock> {
   const client = createScramClient({
@@ -169,18 +172,21 @@ async function takeServiceLock(connectionString: string, timeoutMs: number): Pro
   return { heldBy: rows[0]?.name.replace(/^sensorium /, 'process ') ?? 'somebody' };
 }
 
-/** The role that the service works as. It owns what is the service's, and has no other right. */
+/** The role that the service works as. It owns the service's objects, and has no other rights. */
 const serviceRole = 'sensorium_service';
 
 const superuserFile = 'database-password';
 const serviceFile = 'service-password';
 
-/** The superuser's password of a data directory, made for a cluster that is to be made. */
+/** The superuser's password of a data directory; creates one for a new cluster. */
 export function readOrMakeSuperuserPassword(dataDir: string): Promise<string> {
   return readOrMakePrivateFile(join(dataDir, superuserFile), makePassword);
 }
 
-/** For backups, and to hand over what the service's role does not own yet. Throws a StartError. */
+/**
+ * The superuser's login, for backups and for handing over what the service's role does not own yet. Throws a
+ * StartError.
+ */
 export async function readSuperuser(dataDir: string): Promise<RoleLogin> {
   const file = join(dataDir, superuserFile);
   const password = await readPrivateFile(file).catch((error: unknown) => {
@@ -191,8 +197,8 @@ export async function readSuperuser(dataDir: string): Promise<RoleLogin> {
 }
 
 /**
- * What the service logs in with. Where its password was lost, `enterAsService` sets the new one.
- * Throws a StartError where it cannot be read.
+ * The service's login. If its password was lost, creates one, which `enterAsService` sets. Throws a StartError if it
+ * cannot be read.
  */
 export async function readOrMakeService(dataDir: string): Promise<RoleLogin> {
   const file = join(dataDir, serviceFile);
@@ -205,7 +211,7 @@ export async function readOrMakeService(dataDir: string): Promise<RoleLogin> {
   }
 }
 
-/** A command that root runs once must not leave a file that the service's own user cannot read. */
+/** A command run once as root must not leave a file that the service's own user cannot read. */
 async function giveToOwner(dataDir: string, file: string): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = await stat(join(dataDir, superuserFile)).catch(() => stat(dataDir));
@@ -219,7 +225,7 @@ function unreadable(file: string, cause?: unknown): StartError {
   );
 }
 
-/** The same, or null where it has never been made. */
+/** The service's login, or null if it was never created. */
 export async function findService(dataDir: string): Promise<RoleLogin | null> {
   const password = await readPrivateFile(join(dataDir, serviceFile));
   return password === null ? null : { role: serviceRole, password };
@@ -232,10 +238,10 @@ function makePassword(): string {
 const attributes = 'login nosuperuser nocreatedb nocreaterole noreplication nobypassrls';
 
 /**
- * Gives the service's role what is the service's: its database, and every object there that is still
- * the superuser's, as versions before 0.3.0 and whoever works as the superuser make them. Makes role
- * and database where they are missing. What is interrupted is done by the next start. Throws a StartError for a database
- * that this program could not migrate afterwards, and leaves it as it is.
+ * Makes the service's role the owner of its database and of every object there that still belongs to the superuser, as
+ * objects created by versions before 0.3.0 or by hand do. Creates the role and the database if they are missing. The
+ * next start completes an interrupted handover. Throws a StartError for a database that this program could not migrate
+ * afterwards, and leaves it unchanged.
  */
 async function handOver(
   address: ServerAddress,
@@ -258,7 +264,7 @@ async function handOver(
   });
 }
 
-/** Asked as the service: whether it needs nothing from the superuser. */
+/** Checks, as the service, that it needs nothing from the superuser. */
 async function isHandedOver(address: ServerAddress, service: RoleLogin): Promise<boolean> {
   const url = connectionStringOf(address, service, databaseName);
   return withClient(url, async (client) => {
@@ -272,7 +278,7 @@ async function isHandedOver(address: ServerAddress, service: RoleLogin): Promise
     await client.query('set search_path to pg_catalog');
     return rows[0]?.done === true && (await listOwned(client, superuser)).length === 0;
   }).catch((error: unknown) => {
-    // The database is not there.
+    // The database does not exist.
     if (stateOf(error) === states.invalidCatalogName) return false;
     throw error;
   });
@@ -284,7 +290,7 @@ async function ensureRole(sql: Sql, { role, password }: RoleLogin): Promise<void
   await sql.query(`${verb} role ${role} ${attributes} password ${pg.escapeLiteral(password)}`);
 }
 
-/** Its owner may make schemas, and tables in `public` (pg_database_owner). */
+/** The database's owner may create schemas, and tables in `public` (pg_database_owner). */
 async function ensureDatabase(sql: Sql): Promise<void> {
   await sql.query(
     (await hasDatabase(sql))
@@ -325,7 +331,7 @@ async function withClient<T>(url: string, work: (client: pg.Client) => Promise<T
 /** The service's own database in an embedded cluster. */
 export const databaseName = 'sensorium';
 
-/** An empty cluster as the embedded database has it: it sorts the same on every machine. */
+/** Creates an empty cluster whose locale sorts the same on every machine. */
 export function createEmbeddedCluster(
   programs: Programs,
   clusterDir: string,
@@ -337,16 +343,16 @@ export function createEmbeddedCluster(
   });
 }
 
-/** An object of the database as `alter … owner to` names it, `name` quoted and with its schema. */
+/** An object of the database as `alter … owner to` names it. `name` is quoted and includes the schema. */
 type OwnedObject = { kind: string; name: string };
 
-/** Ours in `public`: what says where the tables are, and whether they are whole. */
+/** Our tables in `public`: they record where the other tables are, and whether these are complete. */
 const inPublic = ['migration', 'sensorium_schema', 'unfinished_restore'];
 
 /**
- * What is the service's and belongs to `role`: its schemas, that of the jobs of 0.2.0 and 0.3.0, and all in them; a
- * table's indexes and columns' sequences follow it. An extension's objects stay the extension's.
- * The search path must be `pg_catalog` alone, so that each name has its schema.
+ * The service's objects that belong to `role`: its schemas, the job schema of 0.2.0 and 0.3.0, and everything in them.
+ * A table's indexes and its columns' sequences follow the table. Objects of extensions are excluded. The search path
+ * must be `pg_catalog` alone, so that each name includes its schema.
  */
 async function listOwned(sql: Sql, role: string): Promise<OwnedObject[]> {
   const { rows } = await sql.query<OwnedObject>(
@@ -400,14 +406,14 @@ async function listOwned(sql: Sql, role: string): Promise<OwnedObject[]> {
   return rows;
 }
 
-/** Whether a version before 0.3.0 started it. Node knows no Unix sockets on Windows. */
+/** Whether a version before 0.3.0 started the server. Node does not support Unix sockets on Windows. */
 export function isEarlier({ socketDir }: ServerAddress): boolean {
   return socketDir === null && process.platform !== 'win32';
 }
 
 /**
- * Ends the server that a killed service of an earlier version left: it listens at a port, which
- * another user can take when it crashes. Throws a StartError where a service still uses it.
+ * Ends the server that a killed service of an earlier version left. It listens at a port, which another user could take
+ * when it crashes. Throws a StartError if a service still uses it.
  */
 async function endEarlierServer(
   { programs, clusterDir, dataDir }: { programs: Programs; clusterDir: string; dataDir: string },
@@ -423,13 +429,13 @@ async function endEarlierServer(
 export type Launch = { programs: Programs; clusterDir: string; dataDir: string };
 
 const adoptTimeoutMs = 60_000;
-/** Long enough for a recovery after a crash in the middle of heavy writing. */
+/** Long enough for a crash recovery after heavy writing. */
 const startTimeoutSeconds = 120;
 const maxLogBytes = 10 * 2 ** 20;
 
 /**
- * Takes over the server that an earlier process left running, or starts one; gives its address.
- * `wanted` is kept where clients already know it.
+ * Takes over the server that an earlier process left running, or starts one, and returns its address. `wanted`: an
+ * address that clients already know.
  */
 export async function launch(
   prepared: Launch,
@@ -463,7 +469,7 @@ async function adopt(prepared: Launch): Promise<ServerAddress | null> {
   const address = await adoptPostmaster(clusterDir, programs.owner, adoptTimeoutMs);
   if (address !== null && !isEarlier(address)) return address;
   if (address !== null) await endEarlierServer(prepared, address);
-  // It may have ended meanwhile; if it runs and does not answer, it is replaced.
+  // It may have ended meanwhile. If it runs but does not answer, it is replaced.
   else if (await findPostmaster(clusterDir))
     await stopCluster(programs, clusterDir, 'immediate', 10);
   return null;
@@ -477,7 +483,7 @@ async function start({ programs, clusterDir }: Launch, address: ServerAddress): 
   await startCluster(programs, clusterDir, { settings, address, timeoutSeconds });
 }
 
-/** An address of its own for a new server: beside its files if that will do. */
+/** A new address for a server, beside its files if possible. */
 export async function makeAddress({
   programs,
   clusterDir,
@@ -487,7 +493,7 @@ export async function makeAddress({
   return { socketDir: await makeSocketDir(bases, programs.owner), port: socketPort };
 }
 
-/** Gives the address back of a server that has ended. */
+/** Removes the address of a server that has ended. */
 export async function removeAddress(
   { programs }: Pick<Launch, 'programs'>,
   { socketDir }: ServerAddress,
@@ -495,7 +501,9 @@ export async function removeAddress(
   if (socketDir !== null) await removeSocketDir(socketDir, programs.owner);
 }
 
-/** Throws when the cluster was written by another major version than the programs'; says who opens it. */
+/**
+ * Throws if another major version wrote the cluster than the programs'. The error names the version that can open it.
+ */
 export async function checkVersion(
   { programs, clusterDir }: Omit<Launch, 'dataDir'>,
   known: readonly Major[] = majors,
@@ -509,7 +517,7 @@ export async function checkVersion(
     );
 }
 
-/** The port is still taken, a server is ending, or shared memory of a killed one is not released. */
+/** The port is still taken, a server is ending, or a killed server's shared memory is not released yet. */
 function isPassing(said: string): boolean {
   return /could not bind|Address already in use|already exists|still in use/i.test(said);
 }

@@ -6,15 +6,15 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { StartError } from '../../start-error.ts';
 
-/** Another user that PostgreSQL runs as, because it refuses to run as root. */
+/** Another user to run PostgreSQL as, because it refuses to run as root. */
 export type SystemUser = { name: string; uid: number; gid: number };
 
-/** A directory of PostgreSQL's programs (`initdb`, `pg_ctl`, `postgres`) and who is to run them. */
+/** The directory of PostgreSQL's programs (`initdb`, `pg_ctl`, `postgres`) and the user to run them as. */
 export type Programs = { binDir: string; owner: SystemUser | null };
 
 export class ProgramError extends Error {
   readonly output: string;
-  /** What ended it, where it did not end by itself. */
+  /** The signal that ended it, if one did. */
   readonly signal: NodeJS.Signals | null;
 
   constructor(message: string, output: string, signal: NodeJS.Signals | null) {
@@ -28,9 +28,8 @@ export class ProgramError extends Error {
 const orElse = 'or set DATABASE_URL to your own PostgreSQL.';
 
 /**
- * Where npm put the PostgreSQL of this machine's platform (`dir` is the directory above `bin`), and
- * the version of its package. Throws a StartError with what mends it where it is not there, or not
- * complete.
+ * The PostgreSQL that npm installed for this machine's platform (`dir` is the directory above `bin`), and its package's
+ * version. Throws a StartError that says what to do if it is missing or incomplete.
  */
 export function findPackagedPostgres(): { dir: string; version: string } {
   const os = process.platform === 'win32' ? 'windows' : process.platform;
@@ -57,8 +56,8 @@ function findPackage(name: string): string | null {
 }
 
 /**
- * A package cannot hold links, so its install script makes those that the libraries are found by.
- * Without them none of its programs runs, nor does a copy.
+ * Checks the links by which the programs find their libraries. A package cannot contain links, so its install script
+ * creates them. Without them none of the programs runs, nor would a copy.
  */
 export function checkLinks(name: string, packageDir: string): void {
   const list = join(packageDir, 'native', 'pg-symlinks.json');
@@ -71,9 +70,9 @@ export function checkLinks(name: string, packageDir: string): void {
 }
 
 /**
- * Runs one of the programs to its end and gives what it printed. Nothing of this process's
- * environment reaches it: a stray PGDATA or PGPORT would point it elsewhere. Nor does a Ctrl-C, which the
- * terminal sends to all of a process group: a `pg_ctl` that it ended would count as a stop that failed.
+ * Runs one of the programs and returns its output. It gets none of this process's environment, because a stray PGDATA
+ * or PGPORT would point it elsewhere. Nor does it get a Ctrl-C, which the terminal sends to a whole process group: a
+ * `pg_ctl` ended by it would count as a failed stop.
  */
 export async function runProgram(
   { binDir, owner }: Programs,
@@ -102,12 +101,12 @@ export async function runProgram(
   return output;
 }
 
-/** Where things go that PostgreSQL's user must reach, when the project lies where it cannot. */
+/** A directory that PostgreSQL's user can reach, for when it cannot reach the project's. */
 export const sharedDir = '/var/lib/sensorium';
 
 /**
- * The programs where their user can run them: as npm put them, or else (a project below /root, say)
- * a copy. `moved` says that it is a copy.
+ * The programs in a place where their user can run them: where npm installed them, or otherwise (for a project below
+ * /root, for example) a copy. `moved` tells that it is a copy.
  */
 export async function placePrograms(
   { dir: packagedDir, version }: { dir: string; version: string },
@@ -126,14 +125,14 @@ async function canRun(programs: Programs): Promise<boolean> {
     await runProgram(programs, 'postgres', ['--version']);
     return true;
   } catch (error) {
-    // Not allowed there, or not allowed to read its libraries: a copy solves both.
+    // The user may not run them there, or may not read their libraries. A copy solves both.
     if (error instanceof ProgramError) return false;
     if (error instanceof Error && 'code' in error) return false;
     throw error;
   }
 }
 
-/** Under another name first: a copy that was interrupted is never taken for a whole one. */
+/** Copies under a temporary name first, so that an interrupted copy is never taken for a complete one. */
 async function copyPrograms(from: string, to: string): Promise<void> {
   await mkdir(sharedDir, { recursive: true });
   await chmod(sharedDir, 0o755);

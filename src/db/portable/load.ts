@@ -56,19 +56,19 @@ import {
 
 type LoadOptions = CopyOptions & {
   log: MigrationLog;
-  /** Where the migrations after the baseline are; this program's if absent. */
+  /** The directory of the migrations after the baseline; this program's if absent. */
   dir?: string | undefined;
-  /** What is not in tables of ours and has to be made from them, before the database counts as whole. */
+  /** Creates what is derived from the tables, before the database counts as complete. */
   complete: (client: pg.Client) => Promise<void>;
 };
 
-/** Held by the one restore that fills a database. */
+/** The advisory lock of the one restore that fills a database. */
 const restoreLock = 7204;
 
 /**
- * Makes an empty database what the copy was made of: its tables by the migrations of the copy's list,
- * their rows, then the migrations that came since. Until that is done the service refuses the
- * database; a restore that was interrupted may be run again. `checkPortableCopy` has passed the copy.
+ * Loads a copy into an empty database: creates the tables with the copy's list of migrations, loads the rows, then runs
+ * the migrations that came since. Until that is done the service refuses the database. An interrupted restore may be
+ * run again. `checkPortableCopy` must have accepted the copy.
  */
 export async function loadTables(
   connectionString: string,
@@ -119,7 +119,7 @@ async function migrateLike(
   await migrate(connectionString, { log, dir, count: migrations.length });
 }
 
-/** The same list of migrations makes the same tables, unless somebody changed a migration. */
+/** The same list of migrations creates the same tables, unless somebody changed a migration. */
 async function requireSameTables(client: pg.Client, { tables }: PortableManifest): Promise<void> {
   const describe = (list: { name: string; columns: string[] }[]) =>
     JSON.stringify(list.map(({ name, columns }) => [name, [...columns].sort()]).sort());
@@ -138,7 +138,7 @@ async function fill(
   { onRows = () => undefined, signal }: LoadOptions,
 ): Promise<void> {
   const expected = tables.reduce((sum, { rows }) => sum + rows, 0);
-  // Rows of an interrupted restore are removed.
+  // Removes rows of an interrupted restore.
   const names = tables.map(({ name }) => pg.escapeIdentifier(name));
   if (names.length > 0) await client.query(`truncate ${names.join(', ')}`);
   let before = 0;
@@ -171,7 +171,7 @@ async function fillTable(
   await client.query('commit');
 }
 
-/** TimescaleDB's job would do it too, some time after the start: answers are to be the same at once. */
+/** TimescaleDB's job would also do this, some time after the start. Answers should be the same at once. */
 async function refreshAggregate(client: pg.Client, onStep: (step: string) => void): Promise<void> {
   const { rows } = await client.query<{ found: boolean }>(
     `select to_regclass('measurement_hour') is not null as found`,
@@ -181,7 +181,7 @@ async function refreshAggregate(client: pg.Client, onStep: (step: string) => voi
   await client.query(`call refresh_continuous_aggregate('measurement_hour', null, null)`);
 }
 
-/** Throws a StartError for a copy that is not whole, or that this version cannot restore. */
+/** Throws a StartError for a copy that is incomplete, or that this version cannot restore. */
 export async function checkPortableCopy(dir: string, manifest: PortableManifest): Promise<void> {
   refuseEarlierCopy(manifest.migrations, dir);
   await requireKnownMigrations(manifest.migrations, {
@@ -208,12 +208,12 @@ async function digest(file: string): Promise<string> {
 
 const timeoutSeconds = 120;
 const adoptTimeoutMs = 10_000;
-/** In a database that was just made nothing is in the way. */
+/** Nothing locks the tables of a database that was just created. */
 const quiet = { warn: () => undefined };
 
 /**
- * Makes a database in a data directory that has none, has `fill` fill it while nobody else can reach
- * it, and only then gives it its place. Throws a StartError where there is one already.
+ * Creates a database in a data directory that has none. `fill` fills it while nobody else can reach it, and only then
+ * does it get its final name. Throws a StartError if there already is a database.
  */
 export async function restoreEmbedded(
   dataDir: string,
@@ -266,7 +266,7 @@ async function runAndFill(
   }
 }
 
-/** A restore that was killed leaves its server running; one that goes on holds the lock. */
+/** A restore that was killed leaves its server running; one that still runs holds the lock. */
 async function clearInterrupted(dataDir: string, programs: Programs): Promise<void> {
   const clusterDir = await findUnfinishedCluster(dataDir);
   if (clusterDir === null || !(await stat(clusterDir).catch(() => null))) return;

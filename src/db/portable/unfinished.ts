@@ -3,10 +3,10 @@ import { join } from 'node:path';
 import { StartError } from '../../start-error.ts';
 import type { Sql } from '../sql.ts';
 
-/** A table that is there as long as a database is not whole; see `refuseUnfinished`. */
+/** A table that exists for as long as a database is incomplete; see `refuseUnfinished`. */
 const markerTable = 'public.unfinished_restore';
 
-/** Throws for a database that a restore was interrupted on: it would be taken for one that lost its rows. */
+/** Throws for a database whose restore was interrupted: it would look as if it had lost its rows. */
 export async function refuseUnfinished(sql: Sql): Promise<void> {
   if (await isUnfinished(sql))
     throw new StartError(
@@ -16,8 +16,8 @@ export async function refuseUnfinished(sql: Sql): Promise<void> {
 }
 
 /**
- * Marks an empty database as one that is being restored. One that is marked already is taken over.
- * Throws a StartError for any other: rows are never added to what is there.
+ * Marks an empty database as being restored, or takes over one that is already marked. Throws a StartError for any
+ * other: rows are never added to existing ones.
  */
 export async function markUnfinished(sql: Sql): Promise<void> {
   if (await isUnfinished(sql)) return;
@@ -54,10 +54,13 @@ async function isUnfinished(sql: Sql): Promise<boolean> {
   return rows[0]?.found === true;
 }
 
-/** In a data directory for as long as a portable copy is being restored into it; says where. */
+/**
+ * A file that exists in a data directory while a portable copy is being restored into it. It contains the cluster's
+ * path.
+ */
 const markerFile = 'unfinished-restore';
 
-/** Throws for a data directory whose database a restore has not finished: a start would make an empty one. */
+/** Throws for a data directory whose restore is unfinished: a start would create an empty database. */
 export async function refuseUnfinishedDir(dataDir: string): Promise<void> {
   if ((await findUnfinishedCluster(dataDir)) !== null)
     throw new StartError(
@@ -66,7 +69,7 @@ export async function refuseUnfinishedDir(dataDir: string): Promise<void> {
     );
 }
 
-/** Where an unfinished restore was making its cluster; null where there is none. */
+/** The cluster directory of an unfinished restore; null if there is none. */
 export async function findUnfinishedCluster(dataDir: string): Promise<string | null> {
   return readFile(join(dataDir, markerFile), 'utf8').then(
     (text) => text.trim(),

@@ -17,9 +17,8 @@ import { optionsOf, sessionFormats, type Sql } from '../sql.ts';
 import { describeStorage, readStorage } from '../storage.ts';
 
 /**
- * Writes a portable copy of a database into a new directory: each table in a file, the secret of the
- * data directory (where it has one), and a manifest. `hasSecret` says whether that is in it: whoever
- * has it has everything.
+ * Writes a portable copy of a database into a new directory: a file per table, the secret of the data directory (if it
+ * has one), and a manifest. `hasSecret` tells whether the copy contains the secret; whoever has it can read everything.
  */
 export async function backUpPortable(
   { connectionString, dataDir }: { connectionString: string; dataDir: string },
@@ -35,15 +34,15 @@ export async function backUpPortable(
 export type CopyOptions = {
   /** Called after each piece. */
   onRows?: OnRows;
-  /** Told what is done when all rows are there; it may take a while. */
+  /** Called with the step that begins once all rows are loaded, which may take a while. */
   onStep?: (step: string) => void;
   signal?: AbortSignal;
 };
 
 /**
- * Writes all rows of a database into an empty directory, as they are at one moment, while others go on
- * writing. The server keeps for that long what they replace. Throws a StartError for a database that
- * this program has not made, or a later version of it.
+ * Writes all rows of a database, as of one moment, into an empty directory. Others may go on writing; until the copy is
+ * complete, the server keeps the row versions that they replace. Throws a StartError for a database that this program
+ * did not create, or that a later version has migrated.
  */
 export async function writeTables(
   connectionString: string,
@@ -81,7 +80,7 @@ export async function writeTables(
       source: describeStorage(await readStorage(client)),
       migrations,
       tables,
-      // They belong to no transaction: read now, each is at least as far as any row that was copied.
+      // Sequences belong to no transaction. Read now, each is at least as far as any copied row.
       sequences: await listSequences(client),
     };
     await client.query('commit');
@@ -90,7 +89,7 @@ export async function writeTables(
   });
 }
 
-/** A hypertable's own COPY would copy nothing: its rows are in its chunks, which a select reads. */
+/** Copies through a select, because COPY of a hypertable itself copies nothing: its rows are in its chunks. */
 async function writeTable(
   client: pg.Client,
   { name, columns }: Table,
@@ -131,7 +130,7 @@ const settings = {
   ...sessionFormats,
 };
 
-/** A connection of its own for as long as `work` takes. */
+/** Opens a connection for as long as `work` takes. */
 export async function withSession<T>(
   connectionString: string,
   work: (client: pg.Client) => Promise<T>,
@@ -141,7 +140,7 @@ export async function withSession<T>(
     application_name: 'sensorium portable copy',
     options: optionsOf(settings),
   });
-  // A lost connection fails the statement under way; without a listener it would end the process too.
+  // A lost connection fails the statement under way. Without a listener it would end the process too.
   client.on('error', () => undefined);
   await client.connect();
   try {
@@ -154,14 +153,14 @@ export async function withSession<T>(
   }
 }
 
-/** Has a session find the tables, whichever version made them. */
+/** Sets a session's search path to the tables, whichever version created them. */
 export async function findTables(sql: Sql): Promise<void> {
   const schema = await findCurrentSchema(sql);
   if (schema === null) throw new Error('The database does not say where its tables are.');
   await sql.query(`set search_path to ${pg.escapeIdentifier(schema.name)}, public`);
 }
 
-/** The names of those that ran on a database; empty for one that none ran on. */
+/** The names of the migrations that ran on a database; empty if none did. */
 export async function listRunMigrations(sql: Sql): Promise<string[]> {
   const { rows: found } = await sql.query<{ found: boolean }>(
     `select to_regclass('public.migration') is not null as found`,
@@ -174,8 +173,8 @@ export async function listRunMigrations(sql: Sql): Promise<string[]> {
 }
 
 /**
- * Throws unless this program can make the tables just as they are in `of`: its own list of migrations
- * begins with the other. `hint` says what else can.
+ * Throws unless this program can create the same tables as `of` has, that is, unless its own list of migrations begins
+ * with this one. `hint` says what else can.
  */
 export async function requireKnownMigrations(
   migrations: readonly string[],
@@ -189,10 +188,10 @@ export async function requireKnownMigrations(
     );
 }
 
-/** A table of this program as it stands in the database. */
+/** A table of this program in the database. */
 type Table = { name: string; columns: string[]; parents: string[] };
 
-/** Tables that a portable copy goes without, and why; all others are in it. */
+/** Tables that a portable copy omits, and why. It contains all others. */
 export const leftOut: Record<string, string> = {
   migration: 'the program that restores creates the tables itself and records which steps it ran',
   sensorium_schema: 'records where the tables are: the program that restores places them itself',
@@ -200,16 +199,15 @@ export const leftOut: Record<string, string> = {
   unfinished_restore: 'marks a database into which a portable copy is being restored',
 };
 
-/** What is written in place of a column's value: no device is connected to a database that was copied. */
+/** Values written instead of a column's own: no device is connected to a copied database. */
 const replaced: Record<string, Record<string, string>> = {
   presence: { connected: 'false' },
 };
 
 /**
- * The tables to copy, each behind those it refers to. They are read from the catalog, so what a later
- * migration adds comes along. Left out are columns that are computed from others, and numbers of
- * transactions: on another server they would name other transactions, or some that are still to come.
- * Those columns get the number of the transaction that restores.
+ * The tables to copy, each after those that it refers to. They are read from the catalog, so tables and columns of
+ * later migrations are included. Omitted are computed columns and transaction IDs: on another server those would name
+ * other transactions, or future ones. Such columns get the ID of the restoring transaction.
  */
 export async function listTables(sql: Sql): Promise<Table[]> {
   const { rows } = await sql.query<Table>(
@@ -248,13 +246,13 @@ function parentsFirst(tables: Table[]): Table[] {
   return sorted;
 }
 
-/** About how many rows all of them have together: what the last analyze saw. */
+/** The approximate number of rows of all tables together, as of the last analyze. */
 async function estimateRows(sql: Sql, tables: readonly Table[]): Promise<number> {
   const names = tables.map(({ name }) => name);
   const { rows: found } = await sql.query<{ found: boolean }>(
     `select to_regproc('approximate_row_count') is not null as found`,
   );
-  // A hypertable has none itself, and those of compressed chunks are counted elsewhere.
+  // A hypertable itself has no such count, and the rows of compressed chunks are counted elsewhere.
   const count = found[0]?.found ? 'approximate_row_count(c.oid::regclass)' : 'c.reltuples';
   const { rows } = await sql.query<{ total: number }>(
     `select coalesce(sum(greatest(${count}, 0)), 0)::float8 as total
@@ -266,7 +264,7 @@ async function estimateRows(sql: Sql, tables: readonly Table[]): Promise<number>
   return rows[0]?.total ?? 0;
 }
 
-/** The sequences that have given a number yet, with the last one; none is given twice after `setSequences`. */
+/** The sequences that have been used, with their last number. After `setSequences` no number is used twice. */
 async function listSequences(sql: Sql): Promise<{ name: string; value: string }[]> {
   const { rows } = await sql.query<{ name: string; value: string }>(
     `select sequencename as name, last_value::text as value
@@ -277,7 +275,7 @@ async function listSequences(sql: Sql): Promise<{ name: string; value: string }[
   return rows;
 }
 
-/** Those of `leftOut` tables are in the list of no target, and passed over. */
+/** Skips sequences that do not exist here, such as those of `leftOut` tables. */
 export async function setSequences(
   sql: Sql,
   sequences: readonly { name: string; value: string }[],
@@ -290,30 +288,30 @@ export async function setSequences(
   );
 }
 
-/** A table's rows, in a file of its own: COPY's text format, compressed with zstd. */
+/** The file with a table's rows: COPY's text format, compressed with zstd. */
 export const CopiedTable = z.object({
   name: z.string(),
   columns: z.array(z.string()),
   file: z.string().regex(/^[\w-]+\.copy\.zst$/),
   rows: z.int(),
-  /** Of the file, as it lies there. */
+  /** Size of the compressed file. */
   bytes: z.int(),
   sha256: z.string(),
 });
 export type CopiedTable = z.infer<typeof CopiedTable>;
 
-/** Says that a portable copy is whole, and what can read it: it is written last. */
+/** Marks a portable copy as complete, and says what can read it. It is written last. */
 export const PortableManifest = z.object({
   format: z.literal(1),
   createdTs: z.int(),
   programVersion: z.string(),
-  /** Where it came from; nothing depends on it. */
+  /** Where the copy comes from; nothing depends on it. */
   source: z.string(),
-  /** The names of those that had run, in their order. */
+  /** The names of the migrations that had run, in order. */
   migrations: z.array(z.string()).min(1),
-  /** In an order in which no row refers to one that comes later. */
+  /** Ordered so that no row refers to a later one. */
   tables: z.array(CopiedTable),
-  /** The number each has given last, as text: it may exceed what a double holds. */
+  /** The last number of each, as text, because it may exceed the integers of a double. */
   sequences: z.array(z.object({ name: z.string(), value: z.string() })),
 });
 export type PortableManifest = z.infer<typeof PortableManifest>;
@@ -327,7 +325,7 @@ async function writePortableManifest(dir: string, manifest: PortableManifest): P
   });
 }
 
-/** Null for a directory that holds none; throws a StartError for one that cannot be read. */
+/** Null if the directory has none. Throws a StartError for one that cannot be read. */
 export async function findPortableManifest(dir: string): Promise<PortableManifest | null> {
   const file = join(dir, name);
   await refuseLink(file);
@@ -342,13 +340,13 @@ export async function findPortableManifest(dir: string): Promise<PortableManifes
   }
 }
 
-/** How far a copy has come: rows of all tables together, of about so many (0: not known). */
+/** Progress of a copy: rows of all tables together, and the approximate total (0: unknown). */
 export type RowsCopied = { table: string; rows: number; expected: number };
 export type OnRows = (copied: RowsCopied) => void;
 
 const newline = 0x0a;
 
-/** Counts the rows that pass, in COPY's text format: within a row a new line is written as `\n`. */
+/** Counts the rows that pass, in COPY's text format, where a newline within a row is written as `\n`. */
 export function countRows(onRows: (rows: number) => void): {
   pass(pieces: AsyncIterable<Buffer>): AsyncIterable<Buffer>;
   count(): number;

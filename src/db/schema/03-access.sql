@@ -1,6 +1,7 @@
--- What opens an account: sessions, API keys, stream tickets; and what keeps a repeated request from running twice.
+-- Access to an account: sessions, API keys, stream tickets; and the keys that keep a repeated request from running
+-- twice.
 
--- A row a session of a person, where there is no Redis. A login writes it, each use moves `used_at` on.
+-- One row per session of a person, if there is no Redis. A login inserts it, and each use updates `used_at`.
 create table session (
   id uuid primary key,
   account_id bigint not null references account on delete cascade,
@@ -9,18 +10,18 @@ create table session (
   created_at timestamptz not null,
   used_at timestamptz not null,
   expires_at timestamptz not null,
-  -- SHA-256 of the one refresh token that is good, and of the one before it.
+  -- SHA-256 of the one valid refresh token, and of the previous one.
   refresh_hash text,
   previous_hash text,
   rotated_at timestamptz,
-  -- The pair that followed, sealed under a key made of the token before it: a client that lost the answer to its
-  -- refresh asks again and gets the same.
+  -- The next pair of tokens, encrypted under a key derived from the previous token. A client that lost the answer to
+  -- its refresh asks again and gets the same pair.
   successor text
 ) with (fillfactor = 80);
 create index session_account on session (account_id);
 create index session_expiry on session (expires_at);
 
--- A row an API key, which a program shows instead of a password. Only its hash is stored.
+-- One row per API key, which a program uses instead of a password. Only its hash is stored.
 create table api_key (
   id bigint generated always as identity primary key,
   uuid uuid not null unique default gen_random_uuid(),
@@ -28,7 +29,7 @@ create table api_key (
   hash bytea not null unique,
   name text not null,
   scopes text[] not null,
-  -- Confines it to devices that have one of these; empty: to none of them.
+  -- Restricts the key to devices that have one of these labels; empty: no restriction.
   labels text[] not null default '{}',
   created_at timestamptz not null,
   expires_at timestamptz,
@@ -37,23 +38,24 @@ create table api_key (
 ) with (fillfactor = 90);
 create index api_key_account on api_key (account_id, id);
 
--- A row a ticket that opens a stream without a header (EventSource has none). Only its hash is stored.
+-- One row per ticket that opens a stream without a header (EventSource cannot send one). Only its hash is stored.
 create table stream_ticket (
   hash bytea primary key,
   account_id bigint not null references account on delete cascade,
-  -- The session or the API key that made the ticket; it ends with it.
+  -- The session or API key that created the ticket. The ticket ends with it.
   holder_id uuid not null,
   is_of_key boolean not null,
-  -- Which stream it opens, and with which filters.
+  -- Which stream the ticket opens, and with which filters.
   asked json not null,
-  -- How often it was opened: only the stream of the last opening goes on.
+  -- How often it was opened. Only the stream that opened it last continues.
   opened integer not null default 0,
-  -- Renewed while a stream is open.
+  -- Extended while a stream is open.
   expires_at timestamptz not null
 ) with (fillfactor = 80);
 create index stream_ticket_account on stream_ticket (account_id, expires_at);
 
--- A row a request with an Idempotency-Key, with what it made: a repetition is answered alike and makes nothing.
+-- One row per request with an Idempotency-Key, with what it created. A repetition gets the same answer and creates
+-- nothing.
 create table idempotency_key (
   id bigint generated always as identity primary key,
   account_id bigint not null references account on delete cascade,
@@ -63,26 +65,26 @@ create table idempotency_key (
   hash bytea not null,
   request bytea not null,
   begun_at timestamptz not null,
-  -- Raised when another request takes over from one that died: only the latest attempt may commit.
+  -- Incremented when another request takes over from one that died. Only the latest attempt may commit.
   attempt integer not null default 1,
-  -- When the process that works on it last said so.
+  -- The last sign of life of the process that works on it.
   alive_at timestamptz not null,
-  -- What the request made, encrypted; written by the transaction that made it. Null: nothing yet.
+  -- What the request created, encrypted; written in the transaction that created it. Null: nothing yet.
   made text,
-  -- The answer, encrypted. Null: not written yet; empty: too long to be kept.
+  -- The answer, encrypted. Null: not written yet; empty: too long to store.
   answer text,
-  -- Of `made` and `answer`.
+  -- The size of `made` and `answer`.
   bytes integer not null default 0,
   unique (account_id, owner, hash)
 );
 create index idempotency_key_account on idempotency_key (account_id, id);
 create index idempotency_key_age on idempotency_key (begun_at);
 
--- A row a secret that tokens here are made with: one, or two while it is being changed. A process compares the secret
--- that it was given with these at its start. The secret cannot be computed from its check value.
+-- One row per secret from which tokens are made: one, or two while it is being changed. At its start, a process
+-- compares its configured secret with these. The secret cannot be computed from its check value.
 create table secret_check (
   value text primary key,
-  -- 1 is the newest. Not told by time: clocks differ, and two may be noted at once.
+  -- 1 is the newest. Not ordered by time, because clocks differ and two may be recorded at once.
   place integer not null,
   noted_at timestamptz not null default now()
 );

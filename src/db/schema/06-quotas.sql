@@ -1,6 +1,6 @@
--- Quotas: what an account may have, what it has, and what it used by day.
+-- Quotas: what an account may have, what it has, and what it uses per day.
 
--- A row a quota of an account that differs from the configuration's. The operator writes it (`npm run account`).
+-- One row per quota of an account that differs from the configuration's. The operator writes it (`npm run account`).
 create table account_quota (
   account_id bigint not null references account on delete cascade,
   quota text not null,
@@ -8,9 +8,9 @@ create table account_quota (
   primary key (account_id, quota)
 );
 
--- A row an account: how many of its things are stored. The statement that stores them counts them, on condition of the
--- quota; counting rows instead would miss what others have not committed. The row is locked before anything else of its
--- account, and is narrow, so that an update stays on its page.
+-- One row per account: how many of its things are stored. The statement that stores them also counts them, on condition
+-- of the quota; counting rows instead would miss uncommitted ones. The row is locked before anything else of its
+-- account. It is narrow, so that an update stays on its page.
 create table account_usage (
   account_id bigint primary key references account on delete cascade,
   devices bigint not null default 0,
@@ -22,11 +22,11 @@ create table account_usage (
   -- Rows of `profile_content`, and their bytes.
   profiles bigint not null default 0,
   profile_bytes bigint not null default 0,
-  -- The account is removed: whoever waited for this lock to add something must not.
+  -- The account is removed: a transaction that waited for this lock must add nothing.
   is_closed boolean not null default false
 ) with (fillfactor = 50);
 
--- Whoever deletes devices or purposes, and be it by deleting their account: they are counted down here.
+-- Triggers count down however devices or purposes are deleted, even together with their account.
 create function count_removed_devices() returns trigger language plpgsql as $$
 begin
   update account_usage u
@@ -52,15 +52,15 @@ create trigger count_removed_purposes after delete on purpose
   referencing old table as removed
   for each statement execute function count_removed_purposes();
 
--- A row an account, day (UTC) and process: what its devices sent and caused. Each process writes its own row every few
--- seconds; the rows of a day that is over are made one.
+-- One row per account, day (UTC) and process: what its devices sent and caused. Each process updates its own row every
+-- few seconds. After the day the rows are merged into one.
 create table account_activity (
   account_id bigint not null references account on delete cascade,
   day date not null,
   process uuid not null,
   measurements bigint not null,
   events bigint not null,
-  -- Events beyond the quota of the day, which were not recorded.
+  -- Events beyond the day's quota, which were not recorded.
   events_left_out bigint not null,
   primary key (account_id, day, process)
 ) with (fillfactor = 50);

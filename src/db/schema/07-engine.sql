@@ -1,79 +1,79 @@
--- The purpose engine: where each device stands, and when it is to be looked at next.
+-- The purpose engine: the state of each device, and when to evaluate it next.
 
--- A row a device: its state, and the evidence that the engine has collected. Ingest rewrites it where the evidence changes.
--- It has no index but its key, and space on its page, so that an update touches nothing else (HOT).
+-- One row per device: its state, and the engine's evidence. Ingest rewrites it when the evidence changes. It has no
+-- index except its key, and free space on its page, so that an update touches nothing else (HOT).
 create table device_state (
   device_id bigint primary key references device on delete cascade,
-  -- Raised by whoever changes what a message's evaluation depends on: this row, the configuration, the profiles. A
+  -- Incremented by every change to what a message's evaluation depends on: this row, the configuration, the profiles. A
   -- transaction that was computed from an older version runs again.
   version bigint not null default 1,
   -- The current purpose and state.
   pu_id integer not null default 0,
   st_id integer not null default 0,
   state_at timestamptz not null default now(),
-  -- The newest state that the device itself reported since its profile became current. An older one, or the same again,
+  -- The newest state that the device itself has reported since its profile became current. An older or equal report
   -- changes nothing.
   reported_at timestamptz,
   reported_pu_id integer,
   reported_st_id integer,
-  -- A device that asked for profiles once answers for itself; one that never did is a plain sensor.
+  -- Whether the device has ever asked for profiles. If so it acknowledges them itself; otherwise it is a plain sensor.
   answers_profiles boolean not null default false,
-  -- The engine's evidence, JSON that carries its own version.
+  -- The engine's evidence as JSON, which includes its format version.
   runtime json
 ) with (fillfactor = 50);
 -- Uncompressed: there is little to compress, and trying took three times as long as writing.
 alter table device_state alter column runtime set storage external;
 
--- A row a commit of a device whose evidence is long: the measurements that it has taken in since `runtime` was written.
--- From time to time ingest writes the whole again, and deletes these. Rows count where `log` in `runtime` is their `base`.
--- 0.2.0 and 0.3.0 write a `runtime` without `log`, and so leave these rows behind, which then count no more.
+-- One row per commit of a device with long evidence: the measurements taken in since `runtime` was written. From time
+-- to time ingest writes the whole evidence again, and deletes these rows. A row counts only if `log` in `runtime`
+-- equals its `base`. 0.2.0 and 0.3.0 write `runtime` without `log`, so the rows that they leave behind no longer count.
 create table evidence_log (
   device_id bigint not null references device_state on delete cascade,
-  -- The version of `device_state` that they were computed from.
+  -- The version of `device_state` from which it was computed.
   version bigint not null,
   base bigint not null,
   measurements text not null,
   primary key (device_id, version)
 );
--- Short and soon gone: compressing would take longer than writing.
+-- Short and short-lived: compressing would take longer than writing.
 alter table evidence_log alter column measurements set storage external;
 
--- A row a sense whose newest measurement was stamped ahead of its arrival. Which measurements are too late depends on the
--- newest one that was not; mostly that is the newest in the history, and there is no row. With an empty `s_id`: what the
--- device was told of its clock.
+-- One row per sense whose newest measurement had a time ahead of its arrival. Which measurements are late depends on
+-- the newest one that was not ahead. Usually that is the newest in the history, and there is no row. An empty `s_id`:
+-- what the device was told about its clock.
 create table sense_clock (
   device_id bigint not null references device_state on delete cascade,
   s_id text collate "C" not null,
-  -- Counts as long as the newest measurement in the history is the one that it names.
+  -- Valid for as long as the newest measurement in the history is the one that it names.
   state json not null,
   primary key (device_id, s_id)
 );
 
--- A row a device that the engine wants to look at without a message of it (a tick). In a table of its own: an index on
--- `device_state` would end that table's cheap updates. Only a transaction that changes the device's row in `device_state`
--- writes here.
+-- One row per device that the engine must evaluate without a message (a tick). It is a table of its own, because an
+-- index on `device_state` would end that table's cheap updates. Only transactions that change the device's row in
+-- `device_state` write here.
 create table device_due (
   device_id bigint primary key references device_state on delete cascade,
   account_id bigint not null,
   due_at timestamptz not null,
-  -- The tick could not be stored: when it is tried again, and how often it failed in a row.
+  -- A tick could not be stored: when to try again, and how many attempts failed in a row.
   retry_at timestamptz,
   failures smallint not null default 0
 );
 create index device_due_next on device_due (coalesce(retry_at, due_at));
--- More is due than one look takes in: some of each account are taken.
+-- If more is due than one query takes, some of each account are taken.
 create index device_due_account on device_due (account_id, coalesce(retry_at, due_at));
 
--- A row a state of a device: the newest text for its display that it has not acknowledged. Ten a device, for a day. Each
--- transaction writes the device's row of `device_state` first, so that ids grow in the order of commits.
+-- One row per state of a device: the newest text for its display that it has not acknowledged. At most ten per device,
+-- for a day. Each transaction writes the device's row of `device_state` first, so ids increase in the order of commits.
 create table kept_display (
   device_id bigint not null references device_state on delete cascade,
   pu_id integer not null,
   st_id integer not null,
-  -- A newer text takes a new one.
+  -- A newer text gets a new one.
   id bigint not null generated by default as identity,
   text text not null,
-  -- Of the event that shows it, milliseconds since the epoch.
+  -- Time of the event that shows it, milliseconds since the epoch.
   ts bigint not null,
   kept_at timestamptz not null default now(),
   primary key (device_id, pu_id, st_id)

@@ -1,7 +1,7 @@
--- Measurements. Ingest writes all of it; on TimescaleDB points are in a hypertable, with an hourly aggregate (11-history).
+-- Measurements. Only ingest writes them. On TimescaleDB they are in a hypertable with an hourly aggregate (11-history).
 
--- A row a series: one sense of one device that ever measured something. What a sense has stored is found by it without
--- reading all of it.
+-- One row per series: one sense of one device that has measured something. It finds a sense's measurements without
+-- reading all of them.
 create table series (
   device_id bigint not null,
   s_id text collate "C" not null,
@@ -9,18 +9,18 @@ create table series (
   primary key (device_id, s_id)
 );
 
--- A row a point of a series. It names its series, not device and sense, and its key does without the value: at 16 bytes
--- PostgreSQL fills the pages of a B-tree that grows at the end of each of many stretches; those of a longer key it
--- splits in the middle, and leaves half empty (nbtsplitloc.c, _bt_afternewitemoff).
+-- One row per point of a series. It refers to its series instead of device and sense, and its key omits the value. With
+-- keys of 16 bytes PostgreSQL fills the pages of a B-tree that grows at the end of many ranges. With longer keys it
+-- splits pages in the middle, and leaves them half empty (nbtsplitloc.c, _bt_afternewitemoff).
 create table measurement (
   series_id bigint not null,
-  -- Whole milliseconds. Values that share one are told apart by microseconds, in the order in which they came; the first
-  -- has none.
+  -- Whole milliseconds. Values with the same millisecond differ in microseconds, in order of arrival; the first has
+  -- none.
   ts timestamptz not null,
-  -- A position has its latitude here and its longitude in `long`; a number leaves that at NaN, as compressed chunks
-  -- want no NULL.
+  -- A position has its latitude here and its longitude in `long`. A number has NaN there, because compressed chunks
+  -- should not contain NULL.
   val double precision not null,
   long double precision not null default 'NaN'
 );
--- The only index: it recognises a redelivery and, read backwards, gives a series' newest points.
+-- The only index. It detects a redelivery and, read backwards, finds a series' newest points.
 create unique index measurement_key on measurement (series_id, ts);

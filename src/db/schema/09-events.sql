@@ -1,25 +1,25 @@
 -- Events, and the feed that live streams read.
 
--- The order in which events and changes of alarms were stored, within a transaction.
+-- The order in which events and alarm changes were stored, within a transaction.
 create sequence event_seq cache 32;
 
--- A row an event: of a sense (a condition was met) or of a device (its state changed).
+-- One row per event: of a sense (a condition was met) or of a device (its state changed).
 create table event (
   device_id bigint not null,
   type text collate "C" not null check (type in ('device', 'sense')),
   ts timestamptz not null,
-  -- A reported event that is delivered again has the same.
+  -- A reported event has the same key when it is delivered again.
   key text collate "C" not null,
   seq bigint not null default nextval('event_seq'),
-  -- The transaction that stored it: a stream resumes behind those that it has sent.
+  -- The transaction that stored it: a stream resumes after the transactions that it has sent.
   xact xid8 not null default pg_current_xact_id(),
   -- The event without its type and time.
   body json not null
 );
 create unique index event_key on event (device_id, type, ts, key);
 
--- A row a sense of a sense event: the filter by sense reads only what it gives. With the body, because looking ten of
--- them up in a columnstore would cost as much as ten pages.
+-- One row per sense of a sense event, so that the filter by sense reads only what it returns. It includes the body,
+-- because looking up ten of them in a columnstore would cost as much as ten pages.
 create table event_sense (
   device_id bigint not null,
   s_id text collate "C" not null,
@@ -30,7 +30,7 @@ create table event_sense (
 );
 create unique index event_sense_key on event_sense (device_id, s_id, ts, key);
 
--- A row an event of the last 24 hours, in the order of storing, for live streams.
+-- One row per event of the last 24 hours, in the order of storing, for live streams.
 create table event_feed (
   account_id bigint not null,
   recorded_at timestamptz not null default now(),

@@ -1,7 +1,7 @@
--- Alarms: what lasts after an event has fired, and what people have made quiet.
+-- Alarms: what lasts after an event has fired, and what people have silenced.
 
--- A row an alarm, open or closed. It opens when an event of the device's profile fires, and lasts as long as what it stands
--- for. The transaction that fires, the timer and people change it.
+-- One row per alarm, open or closed. It opens when an event of the device's profile fires, and lasts as long as the
+-- condition that it stands for. The transaction that fires, the timer and people change it.
 create table alarm (
   id bigint generated always as identity primary key,
   account_id bigint not null,
@@ -13,51 +13,52 @@ create table alarm (
   pu_id integer not null,
   st_id integer not null,
   ev_id integer not null,
-  -- As the profile calls them; empty where it has no name.
+  -- Their names in the profile; empty if they have none.
   purpose_name text not null default '',
   state_name text not null default '',
   event_name text not null default '',
-  -- silent-alarm: no message goes to people.
+  -- silent-alarm: people get no message.
   tells text not null check (tells in ('alarm', 'silent-alarm')),
   -- The device's own engine found it.
   is_reported boolean not null,
-  -- Its event belongs to a global state: the episode ends with the purpose.
+  -- Its event belongs to a global state, so the episode ends with the purpose.
   is_global boolean not null,
 
-  -- By their events: the first firing, the newest one, and how many there were.
+  -- By the times of its events: the first firing, the newest one, and how many there were.
   since_at timestamptz not null,
   last_firing_at timestamptz not null,
   firings integer not null default 1,
-  -- Of the newest firing: the event, the actions that tell of it, and the senses.
+  -- For the newest firing: the event, its actions that notify people, and its senses.
   event json not null,
   actions json not null,
   s_ids text[] not null,
-  -- The state that it lasts with, where the newest firing moved the device. Of a reported event: where it leads.
+  -- The state to which the newest firing moved the device: the alarm lasts while the device stays there. For a reported
+  -- event: the state to which it leads.
   moved_pu_id integer,
   moved_st_id integer,
-  -- What it stands for is over, and actions.keepMs keeps it open until then; `ends_as` becomes its `closed_by`. Nothing is
-  -- told meanwhile.
+  -- Its condition is over, and actions.keepMs keeps it open until then. `ends_as` becomes its `closed_by`. Nobody is
+  -- notified meanwhile.
   ends_at timestamptz,
   ends_as text,
-  -- Of a reported event: when it closes as expired.
+  -- For a reported event: when it closes as expired.
   expires_at timestamptz,
 
-  -- Whether people were told: nobody yet, messages wait, told, or the announcement was taken back.
+  -- Whether people were notified: not yet, messages are queued, notified, or the announcement was withdrawn.
   told text not null default 'none' check (told in ('none', 'queued', 'told', 'withdrawn')),
-  -- Why the last attempt told nobody.
+  -- Why the last attempt notified nobody.
   not_notified text,
   -- Since when the current announcement stands; null: there is none.
   announced_at timestamptz,
-  -- How many there were.
+  -- How many announcements there were.
   announcement integer not null default 0,
-  -- How many in a row were taken back because every delivery failed.
+  -- How many in a row were withdrawn because every delivery failed.
   failures integer not null default 0,
-  -- When its timer looks next; null: there is nothing to do.
+  -- When its timer runs next; null: there is nothing to do.
   next_at timestamptz,
   repeat_ms bigint,
-  -- It began with measurements that were too old to tell of, and waits for one that is not.
+  -- It began with measurements too old to notify anybody of, and waits for a recent one.
   waits_for_fresh boolean not null default false,
-  -- The newest `ts` of its senses (milliseconds since the epoch) when its timer last looked.
+  -- The newest `ts` of its senses (milliseconds since the epoch) when its timer last ran.
   looked_ts bigint,
 
   acknowledged_at timestamptz,
@@ -65,7 +66,7 @@ create table alarm (
   closed_at timestamptz,
   closed_by text check (closed_by in
     ('cleared', 'left-state', 'profile', 'configuration', 'expired', 'person')),
-  -- It opened when the account's events of the day were used up: it is deleted when it closes.
+  -- It opened after the account had used up its events of the day, so it is deleted when it closes.
   is_beyond_quota boolean not null default false,
   -- The transaction of its last change: a stream that resumes after days is sent what it has not seen.
   xact xid8 not null default pg_current_xact_id()
@@ -79,8 +80,8 @@ create index alarm_end on alarm (least(ends_at, expires_at))
  where closed_at is null and (ends_at is not null or expires_at is not null);
 create index alarm_closed on alarm (closed_at) where closed_at is not null;
 
--- A row a change of an alarm in the last 24 hours, in the order of storing and in one order with `event_feed`, for live
--- streams.
+-- One row per alarm change of the last 24 hours, for live streams. Alarm changes and the events of `event_feed` have a
+-- common order of storing.
 create table alarm_change (
   account_id bigint not null,
   recorded_at timestamptz not null default now(),
@@ -89,12 +90,12 @@ create table alarm_change (
   device_id bigint not null,
   device_uuid uuid not null,
   ts timestamptz not null,
-  -- The change, and the alarm as it is after it.
+  -- The change, and the alarm after it.
   body json not null
 );
 create index alarm_change_account on alarm_change (account_id, xact, seq);
 
--- An open alarm is deleted with its device: streams say so.
+-- An open alarm is deleted with its device, and streams report that.
 create function tell_removed_alarms() returns trigger language plpgsql as $$
 begin
   insert into alarm_change (account_id, device_id, device_uuid, ts, body)
@@ -108,8 +109,8 @@ create trigger tell_removed_alarms after delete on alarm
   referencing old table as removed
   for each statement execute function tell_removed_alarms();
 
--- A row an event of a device that a person has made quiet for a while: its alarm now, and later ones. Another profile
--- ends it.
+-- One row per event of a device that a person has silenced for a while: its current alarm, and later ones. Another
+-- profile ends it.
 create table alarm_snooze (
   device_id bigint not null references device on delete cascade,
   pu_id integer not null,
@@ -123,7 +124,7 @@ create table alarm_snooze (
   primary key (device_id, pu_id, st_id, ev_id)
 );
 
--- A row a device that a person has made quiet, with all its events.
+-- One row per device that a person has silenced, with all its events.
 create table device_mute (
   device_id bigint primary key references device on delete cascade,
   until_at timestamptz not null,
@@ -132,8 +133,9 @@ create table device_mute (
   muted_by text not null
 );
 
--- A row a device from before there were alarms (0.4.0): an episode may have begun, and been told of, before. The next
--- firing of such an episode opens an alarm that tells nobody again. Another profile deletes the row. Nothing adds one.
+-- One row per device that existed before alarms did (0.4.0): an episode may already have begun and been notified. The
+-- next firing of such an episode opens an alarm that notifies nobody again. Another profile deletes the row. Nothing
+-- adds one.
 create table alarm_upgrade (
   device_id bigint primary key references device on delete cascade
 );

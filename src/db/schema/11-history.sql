@@ -1,10 +1,10 @@
 -- How long measurements and events are kept, and how TimescaleDB stores them.
 
--- A row for measurements and one for events: for how many days they are kept, and what a shorter setting makes of that a
--- day later. The upkeep writes it. No row: nothing has been settled yet.
+-- One row for measurements and one for events: for how many days they are kept, and to how many a shorter setting will
+-- reduce that a day later. The cleanup writes it. No row: nothing has been decided yet.
 create table history_retention (
   what text primary key check (what in ('events', 'measurements')),
-  -- Null: everything, because a version before 0.4.0 did not say how much.
+  -- Null: everything, because a version before 0.4.0 did not record how much.
   days integer check (days > 0),
   next_days integer check (next_days > 0),
   next_at timestamptz,
@@ -50,8 +50,8 @@ begin
   execute $ddl$ call add_columnstore_policy('event', after => interval '14 days') $ddl$;
   execute $ddl$ call add_columnstore_policy('event_sense', after => interval '14 days') $ddl$;
 
-  -- A row an hour of a series, in UTC, computed by TimescaleDB. Positions have no average. Sums are kept from overflowing:
-  -- one absurd value would otherwise stop the aggregate for all devices.
+  -- One row per hour of a series, in UTC, computed by TimescaleDB. Positions have no average. Values are clamped so
+  -- that sums cannot overflow: one absurd value would otherwise stop the aggregate for all devices.
   execute $ddl$
     create materialized view measurement_hour
       with (timescaledb.continuous, timescaledb.materialized_only = false,
@@ -69,13 +69,13 @@ begin
       with no data
   $ddl$;
   execute $ddl$ create index measurement_hour_key on measurement_hour (series_id, bucket) $ddl$;
-  -- What arrives late is seen once this has run: with the refresh itself, well within five minutes.
+  -- Late values appear once this has run: including the refresh itself, well within five minutes.
   perform add_continuous_aggregate_policy('measurement_hour',
     start_offset => null, end_offset => interval '1 hour', schedule_interval => interval '2 minutes');
 
   -- Only the owner of a hypertable may drop its chunks, and the service may run as a role that owns nothing
-  -- (docs/starting.md). TimescaleDB's own retention policies delete by the database's clock, whether it may be believed or
-  -- not, so there are none; one that an earlier version has made beside this one is removed here.
+  -- (docs/starting.md). TimescaleDB's own retention policies would delete by the database's clock even when it is in
+  -- doubt, so there are none. A policy that an earlier version created meanwhile is removed here.
   execute $ddl$
     create function drop_history_chunks(relation regclass, before timestamptz) returns integer
       language plpgsql volatile security definer

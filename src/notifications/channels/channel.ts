@@ -7,38 +7,38 @@ import { messageOf } from '../../lib/thrown.ts';
 import type { Reason } from '../reasons.ts';
 import type { Clock, WallMs } from '../../lib/clock-readings.ts';
 
-/** What a driver hands over; `id` is the same at every attempt, so that a receiver can tell a repetition. */
+/** What a driver sends. `id` is the same for every attempt, so that a receiver can recognise a repetition. */
 export type OutgoingMessage = {
   id: number;
   recipient: string;
   title: string;
   body: string;
-  /** Where the event comes from, for an app that shows more than the text. */
+  /** Which device and event this is about, for an app that shows more than the text. */
   data: Record<string, string | number>;
 };
 
-/** Hands notifications to one service outside. */
+/** Sends messages through one external service. */
 export type Driver = {
-  /** Stands in the outcome. */
+  /** Stored with the outcome, as `via`. */
   name: string;
-  /** It writes to the log, and reaches nobody. */
+  /** The driver writes to the log and reaches nobody. */
   isLog?: boolean;
-  /** Resolves once the service has taken the message over; rejects with a `DeliveryError`. */
+  /** Resolves once the service has accepted the message; rejects with a `DeliveryError`. */
   send: (message: OutgoingMessage) => Promise<void>;
   close: () => Promise<void>;
 };
 
 /**
- * `again`: it may work later. `never`: this message cannot be delivered. `gone`: nothing can be
- * delivered to this recipient any more.
+ * `again`: a later attempt may work. `never`: this message cannot be delivered. `gone`: nothing can be delivered to
+ * this recipient any more.
  */
 export type DriverVerdict = 'again' | 'never' | 'gone';
 
-/** `reason` is what the account is told, `message` what the provider said: for the operator only. */
+/** `reason` is what the account sees. `message` is what the provider said: only the operator sees it. */
 export class DeliveryError extends Error {
   readonly verdict: DriverVerdict;
   readonly reason: Reason;
-  /** So long, in milliseconds, whoever was asked wants to be left alone. */
+  /** How long the provider asked us to wait, in milliseconds. */
   readonly retryAfterMs: number | undefined;
 
   constructor(
@@ -55,7 +55,10 @@ export class DeliveryError extends Error {
   }
 }
 
-/** `Retry-After` of RFC 9110 section 10.2.3, seconds or a date, in milliseconds from now on; absent where it is neither. */
+/**
+ * Milliseconds to wait from now on, from `Retry-After` (RFC 9110 section 10.2.3: seconds or a date); undefined if it is
+ * neither.
+ */
 export function readRetryAfter(text: string | null | undefined, nowTs: WallMs): number | undefined {
   if (text === null || text === undefined) return undefined;
   if (/^\d+$/.test(text.trim())) return Number(text) * 1_000;
@@ -64,7 +67,7 @@ export function readRetryAfter(text: string | null | undefined, nowTs: WallMs): 
   return Number.isNaN(ts) ? undefined : Math.max(0, ts - nowTs);
 }
 
-/** Why a connection, or the answer on it, came to nothing, by the code that Node.js and OpenSSL give. */
+/** Why a connection or its answer failed, from the error code of Node.js or OpenSSL. */
 export function reasonOfCode(
   code: unknown,
 ): Extract<Reason, 'no-answer' | 'tls-failed' | 'bad-answer'> {
@@ -78,7 +81,7 @@ export function reasonOfCode(
   return code.startsWith('HPE_') ? 'bad-answer' : 'no-answer';
 }
 
-/** A text of somebody else's that may repeat what was sent, without what must not be in the log. */
+/** Redacts secrets from somebody else's text, which may repeat what it was sent. */
 export function withoutSecrets(text: string, secrets: readonly string[]): string {
   return secrets
     .filter((secret) => secret !== '')
@@ -86,32 +89,32 @@ export function withoutSecrets(text: string, secrets: readonly string[]): string
     .reduce((rest, secret) => rest.replaceAll(secret, '[redacted]'), text);
 }
 
-/** A driver that fails in another way has a fault of its own; the message may yet get through. */
+/** Any other error is a fault of the driver itself: a later attempt may work. */
 export function asDeliveryError(error: unknown): DeliveryError {
   if (error instanceof DeliveryError) return error;
   return new DeliveryError('again', 'fault', messageOf(error), { cause: error });
 }
 
-/** What an account is told of an HTTP status that is no success. */
+/** The reason that an account sees for an HTTP status other than success. */
 export function reasonOf(status: number): Reason {
   if (status === 410) return 'recipient-gone';
   if (status === 401 || status === 403) return 'provider-login';
   return verdictOf(status) === 'again' ? 'provider-busy' : 'provider-refused';
 }
 
-/** What an HTTP status means for the next attempt: the caller's fault stays, the server's may pass. */
+/** What an HTTP status means for the next attempt: a client error stays, a server error may pass. */
 export function verdictOf(status: number): DriverVerdict {
   if (status === 410) return 'gone';
-  // 401 and 403 are the operator's to mend, and what waits is then sent.
+  // The operator can fix 401 and 403; whatever still waits is then sent.
   const mayPass = [401, 403, 408, 425, 429].includes(status) || status >= 500;
   return mayPass ? 'again' : 'never';
 }
 
-/** Where requests may go, and how long one may take from its beginning to the answer's status. */
+/** Which addresses requests may reach, and how long one may take from its start to the status of the answer. */
 export type PostOptions = {
   isPrivateAllowed: boolean;
   timeoutMs: number;
-  /** Stands in for the system's own. */
+  /** Replaces the system's resolver. */
   lookupAll?: LookupAll;
 };
 
@@ -123,9 +126,9 @@ export type LookupAll = (
 const systemLookup: LookupAll = (hostname, callback) => lookup(hostname, { all: true }, callback);
 
 /**
- * Posts a body to an address that a tenant has chosen, and gives the status of the answer, and its `Retry-After`
- * as it was written. Redirects are not followed, the answer's body is not read. What a name leads to is looked up once: what was checked is
- * what is connected to, however often the name changes its mind. Rejects with a `DeliveryError`.
+ * Posts a body to a URL that an account has chosen. Returns the status and the unparsed `Retry-After`; does not follow
+ * redirects or read the answer's body. It looks the host name up once and connects to the addresses that it checked, so
+ * a name that changes in between (DNS rebinding) gains nothing. Rejects with a `DeliveryError`.
  */
 export async function postPublicly(
   url: string,
@@ -140,7 +143,7 @@ export async function postPublicly(
       method: 'POST',
       headers: { ...headers, 'Content-Length': Buffer.byteLength(body) },
       lookup: checkedLookup(lookupAll, isPrivateAllowed),
-      // No connection is kept: a later message looks the name up, and checks it, again.
+      // No keep-alive: the next message must look the name up and check it again.
       agent: false,
       maxHeaderSize: 16_384,
     });
@@ -165,7 +168,7 @@ export async function postPublicly(
   });
 }
 
-/** Where one of the addresses is refused all are: which one is taken would be up to the receiver. */
+/** One refused address refuses the name: otherwise the receiver could influence which one we connect to. */
 function checkedLookup(lookupAll: LookupAll, isPrivateAllowed: boolean): LookupFunction {
   return (hostname, { all }, callback) => {
     lookupAll(hostname, (error, addresses) => {
@@ -193,9 +196,9 @@ const unanswered = (cause: Error) =>
     { cause },
   );
 
-/** So much of an answer is read; the rest is not waited for. */
+/** How much of an answer we read; we do not wait for the rest. */
 const maxAnswerBytes = 16_384;
-/** So much of it goes into the log. */
+/** How much of that goes into the log. */
 const maxExcerpt = 300;
 
 type PostRequest = {
@@ -203,35 +206,35 @@ type PostRequest = {
   body: string;
   timeoutMs: number;
   clock: Clock;
-  /** What of it must not be in the log, should the answer repeat it. */
+  /** What must not appear in the log if the answer repeats it. */
   secrets?: string[];
 };
 
-/** Posts a body and resolves when it was accepted (2xx); rejects with a `DeliveryError`. */
+/** Posts a body and resolves if the answer is 2xx; rejects with a `DeliveryError`. */
 export async function post(url: string, request: PostRequest): Promise<void> {
   const { headers, body, timeoutMs, clock, secrets = [] } = request;
   const signal = AbortSignal.timeout(timeoutMs);
   let response: Response;
   try {
-    // A redirect would carry credentials to somebody else.
+    // Following a redirect would send the credentials to somebody else.
     response = await fetch(url, { method: 'POST', headers, body, signal, redirect: 'manual' });
   } catch (cause) {
     const { message, code } = causeOf(cause);
     throw new DeliveryError('again', reasonOfCode(code), `No answer: ${message}`, { cause });
   }
   const { status } = response;
-  // The status decides: a provider whose answer never ends has taken the message all the same.
+  // The status decides: a provider whose answer never ends has accepted the message all the same.
   const answer = await readSome(response);
   if (status >= 200 && status < 300) return;
   const verdict = verdictOf(status) === 'again' ? 'again' : 'never';
-  // What is gone is the address of the provider, not a telephone.
+  // Here 410 means that the provider's URL is gone, not the telephone.
   const reason = status === 410 ? 'provider-refused' : reasonOf(status);
   const excerpt = withoutSecrets(answer, secrets).slice(0, maxExcerpt);
   const retryAfterMs = readRetryAfter(response.headers.get('retry-after'), clock());
   throw new DeliveryError(verdict, reason, `Answered ${status}: ${excerpt}`, { retryAfterMs });
 }
 
-/** The beginning of an answer; what is there of it when it breaks off or takes too long. */
+/** The beginning of an answer, or what has arrived of it when it breaks off or takes too long. */
 async function readSome({ body }: Response): Promise<string> {
   if (!body) return '';
   const chunks: Uint8Array[] = [];
@@ -244,12 +247,12 @@ async function readSome({ body }: Response): Promise<string> {
       if (bytes >= maxAnswerBytes) break;
     }
   } catch {
-    // Too slow, or cut off.
+    // Too slow, or cut off: what has arrived will do.
   }
   return Buffer.concat(chunks).toString();
 }
 
-/** fetch says "fetch failed" and keeps the reason in its cause. */
+/** fetch says only "fetch failed"; the reason is in the error's cause. */
 function causeOf(error: unknown): { message: string; code?: unknown } {
   if (!(error instanceof Error)) return { message: String(error) };
   return error.cause instanceof Error ? error.cause : error;

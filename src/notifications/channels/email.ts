@@ -2,7 +2,10 @@ import { createTransport } from 'nodemailer';
 import { escapeHtml } from '../../lib/text.ts';
 import { DeliveryError, reasonOfCode, withoutSecrets } from './channel.ts';
 
-/** A mail. `unsubscribe`: what ends further ones, by a page or at once (RFC 8058), and the words of that link. */
+/**
+ * A mail. `unsubscribeUrl`: opens a page, or unsubscribes at once when a mail client posts to it (RFC 8058);
+ * `unsubscribe`: the text of that link.
+ */
 type OutgoingMail = {
   id: number;
   recipient: string;
@@ -17,8 +20,8 @@ export type EmailDriver = { send: (mail: OutgoingMail) => Promise<void>; close: 
 export type EmailOptions = { smtpUrl: string; from: string; timeoutMs: number };
 
 /**
- * Mail by SMTP, on a connection for each mail. A mail server on this machine may show any certificate: what is
- * sent to it is on no network, and many are installed with one that they signed themselves.
+ * Sends mail by SMTP, over a new connection for each mail. A mail server on this machine may present any certificate:
+ * mail to it crosses no network, and many such servers are installed with a self-signed one.
  */
 export function emailDriver({ smtpUrl, from, timeoutMs }: EmailOptions): EmailDriver {
   const transport = createTransport({
@@ -56,7 +59,7 @@ function compose(
     '</body></html>';
   return {
     from,
-    // As an object: nothing in it is read as a list of addresses.
+    // As an object, so that nodemailer does not parse it as a list of addresses.
     to: { name: '', address: recipient },
     subject: title.replaceAll(/\s+/g, ' '),
     text: `${body}\n${ending}`,
@@ -77,7 +80,7 @@ function compose(
 const linked = (text: string) =>
   text.replaceAll(/https?:\/\/\S+/g, (url) => `<a href="${url}">${url}</a>`);
 
-/** The timeouts above are each for one step: a server that sends a byte now and then meets none of them. */
+/** Each of the timeouts above covers one step; a server that sends a byte now and then never exceeds them. */
 async function withinMs<T>(work: Promise<T>, ms: number): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const timer = setTimeout(() => reject(new Error(`No answer within ${ms} ms`)), ms);
@@ -88,7 +91,7 @@ async function withinMs<T>(work: Promise<T>, ms: number): Promise<T> {
   }
 }
 
-/** The URL with what it does not say itself: whether the certificate of its server is checked. */
+/** The URL, with certificate checks turned off for a server on this machine unless the URL says otherwise. */
 function withTrust(smtpUrl: string): string {
   const url = new URL(smtpUrl);
   const isHere = /^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname);
@@ -97,7 +100,7 @@ function withTrust(smtpUrl: string): string {
   return url.href;
 }
 
-/** The login in each form in which it is sent (RFC 4616, AUTH LOGIN), for servers that repeat what they were sent. */
+/** The password in every form in which it is sent (RFC 4616, AUTH LOGIN), because servers may repeat it. */
 function secretsOf(smtpUrl: string): string[] {
   const url = new URL(smtpUrl);
   const [user, password] = [url.username, url.password].map((text) => decodeURIComponent(text));
@@ -106,9 +109,9 @@ function secretsOf(smtpUrl: string): string[] {
   return [password, url.password, base64(password), base64(`\0${user}\0${password}`)];
 }
 
-/** RFC 4954 section 6: no login, or one that is not accepted. */
+/** RFC 4954 section 6: the login is missing or was refused. */
 const loginCodes = [530, 534, 535, 538];
-/** What a refusal of these concerns is this mail; of all others it is this service. */
+/** A refusal of these commands concerns this mail; a refusal of any other concerns this service. */
 const aboutTheMail = ['RCPT TO', 'DATA'];
 
 type SmtpError = Partial<{
@@ -121,8 +124,8 @@ type SmtpError = Partial<{
 }>;
 
 /**
- * RFC 5321 section 4.2.1: 4yz may pass, 5yz stays. A refusal that is not about the mail, such as of the login or
- * the sender, is the operator's to mend, and what waits is then sent.
+ * RFC 5321 section 4.2.1: 4yz may pass, 5yz is permanent. The operator can fix a refusal that does not concern the
+ * mail, such as of the login or the sender; whatever still waits is then sent.
  */
 function failureOf(error: unknown, secrets: readonly string[]): DeliveryError {
   const {
@@ -136,10 +139,10 @@ function failureOf(error: unknown, secrets: readonly string[]): DeliveryError {
   const isLogin =
     ['EAUTH', 'ENOAUTH', 'EOAUTH2'].includes(code) || loginCodes.includes(responseCode ?? 0);
   const said = withoutSecrets(message ?? String(error), secrets);
-  // What answers a login may repeat it in a form that nobody thought of: its codes say enough (RFC 2034).
+  // An answer to a login may repeat it in a form that we did not expect, so log only its codes (RFC 2034).
   const codes = /\b[45]\d\d(?:[ -][45]\.\d{1,3}\.\d{1,3})?/.exec(said)?.[0] ?? code;
   const text = isLogin && responseCode !== undefined ? `The login was refused: ${codes}` : said;
-  // Not the error itself: its message and stack are what was said.
+  // Not the error itself: its message and stack contain the unredacted answer.
   const cause = Object.assign(new Error(text), { code: originalCode ?? code });
   const failure = (verdict: 'again' | 'never', reason: DeliveryError['reason']) =>
     new DeliveryError(verdict, reason, text, { cause });

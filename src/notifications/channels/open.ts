@@ -9,7 +9,7 @@ export type Drivers = { push: Driver; sms: Driver };
 
 type Dependencies = { log: NotificationLog; clock: Clock };
 
-/** The drivers that the configuration names; rejects when a key or secret cannot be read. */
+/** Opens the drivers that the configuration names; rejects if a key or secret cannot be read. */
 export async function openDrivers(
   { push, sms }: Pick<NotificationSettings, 'push' | 'sms'>,
   dependencies: Dependencies,
@@ -21,7 +21,7 @@ export async function openDrivers(
 }
 
 async function openPush(config: NonNullable<NotificationSettings['push']>): Promise<Driver> {
-  // A tenth of what a start loads, and few installations have it.
+  // Loading this takes a tenth of the time to start, and few installations use it.
   const { apnsDriver } = await import('./push.ts');
   const ca = config.caFile === undefined ? undefined : await readFile(config.caFile);
   return apnsDriver(config, { key: await readFile(config.keyFile), ca });
@@ -41,7 +41,7 @@ async function openSms(
   }
 }
 
-/** Editors end a file with a line break that is no part of the secret. */
+/** Editors end a file with a line break that is not part of the secret. */
 async function readSecret(file: string): Promise<string> {
   return (await readFile(file, 'utf8')).trim();
 }

@@ -10,14 +10,14 @@ import {
 
 export type ApnsSecrets = { key: Buffer; ca: Buffer | undefined };
 
-/** Apple's push service over HTTP/2, with a provider token. Connects at the first notification. */
+/** Apple's push service over HTTP/2, with a provider token. Connects when the first message is sent. */
 export function apnsDriver(config: ApnsConfig, { key, ca }: ApnsSecrets): Driver {
   const { keyId, teamId, topic, production, address, port, timeoutMs } = config;
   const provider = new Provider({
     token: { key, keyId, teamId },
     production,
     requestTimeout: timeoutMs,
-    // Attempts are counted, and spread out, by the outbox.
+    // The outbox counts and spaces the attempts.
     connectionRetryLimit: 0,
     ...(address === undefined ? {} : { address }),
     ...(port === undefined ? {} : { port }),
@@ -40,12 +40,12 @@ function compose({ id, title, body, data }: OutgoingMessage, topic: string): Not
   notification.alert = { title, body };
   notification.sound = 'default';
   notification.payload = data;
-  // A repetition takes the place of what it repeats instead of ringing beside it.
+  // A repeated delivery replaces the first instead of appearing beside it.
   notification.collapseId = `notification-${id}`;
   return notification;
 }
 
-/** Apple's answers: 410 names a token that is gone, the other 4xx a request that stays wrong. */
+/** Apple answers 410 if the token is gone; other 4xx statuses are permanent. */
 function failureOf({ status, response, error }: ResponseFailure): DeliveryError {
   if (status === undefined) {
     return new DeliveryError('again', 'no-answer', error?.message ?? 'unknown', {

@@ -4,7 +4,7 @@ import type { RestConfig, WebhookConfig } from '../settings.ts';
 import { DeliveryError, type Driver, post } from './channel.ts';
 import type { Clock } from '../../lib/clock-readings.ts';
 
-/** Writes SMS to the log and reaches nobody: for trying out. */
+/** Writes SMS to the log and reaches nobody: for trying the service out. */
 export function logDriver(log: NotificationLog): Driver {
   return {
     name: 'log',
@@ -19,7 +19,7 @@ export function logDriver(log: NotificationLog): Driver {
   };
 }
 
-/** Stands where no push service is configured: the outcome says so. */
+/** Used if no push service is configured: it fails every message with that reason. */
 export function noPushDriver(): Driver {
   return {
     name: 'none',
@@ -52,9 +52,8 @@ export function restDriver(
 }
 
 /**
- * Posts each SMS as JSON to an address of the operator's. The receiver knows it by `X-Signature`,
- * `sha256=` and the hexadecimal HMAC of `<X-Timestamp>.<body>` with the shared secret;
- * `Idempotency-Key` is the same at every attempt.
+ * Posts each SMS as JSON to the operator's URL. `X-Signature` authenticates it: `sha256=` and the hexadecimal HMAC of
+ * `<X-Timestamp>.<body>` with the shared secret. `Idempotency-Key` is the same for every attempt.
  */
 export function webhookDriver(
   { url, timeoutMs }: WebhookConfig,

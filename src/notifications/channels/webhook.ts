@@ -3,7 +3,7 @@ import { DeliveryError, type PostOptions, postPublicly, readRetryAfter } from '.
 import type { Reason } from '../reasons.ts';
 import type { Clock } from '../../lib/clock-readings.ts';
 
-/** A message to a webhook; `secrets` as `whsec_…`, each of which signs it. `timeoutMs`: less than usual. */
+/** A message to a webhook. It is signed with each of `secrets` (`whsec_…`). `timeoutMs` shortens the usual timeout. */
 export type OutgoingHook = {
   id: number;
   url: string;
@@ -14,7 +14,7 @@ export type OutgoingHook = {
 
 export type HookDriver = { send: (message: OutgoingHook) => Promise<void> };
 
-/** Posts JSON that is signed as Standard Webhooks has it; `webhook-id` is the same at every attempt. */
+/** Posts JSON, signed according to Standard Webhooks; `webhook-id` is the same for every attempt. */
 export function hookDriver(reach: PostOptions, clock: Clock): HookDriver {
   return {
     send: async ({ id, url, secrets, payload, timeoutMs = reach.timeoutMs }) => {
@@ -45,8 +45,8 @@ export function hookDriver(reach: PostOptions, clock: Clock): HookDriver {
 }
 
 /**
- * RFC 9110: 301 and 308 say that it has moved for good, 410 that it is gone for good. What a receiver cannot take
- * now it may take after its next release, and where a redirect leads to for a while, it may not lead tomorrow.
+ * RFC 9110: 301 and 308 mean moved for good, 410 gone for good. Any other refusal may pass: the receiver's next release
+ * may accept the message, and a temporary redirect may end.
  */
 function verdictOfReceiver(status: number): ['again' | 'never', Reason] {
   if (status === 301 || status === 308) return ['never', 'receiver-moved'];
@@ -54,7 +54,7 @@ function verdictOfReceiver(status: number): ['again' | 'never', Reason] {
   return ['again', 'receiver-refused'];
 }
 
-/** `v1,` and the HMAC with SHA-256 in base64, with the bytes behind `whsec_` as the key. */
+/** `v1,` and the HMAC-SHA-256 in base64; the key is the bytes that follow `whsec_`. */
 function signature(secret: string, content: string): string {
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   return `v1,${createHmac('sha256', key).update(content).digest('base64')}`;
