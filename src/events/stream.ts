@@ -4,6 +4,7 @@ import type { Bus } from '../bus/bus.ts';
 import type { Sql } from '../db/sql.ts';
 import type { MonotonicClock } from '../lib/clock-readings.ts';
 import { WakeableRest } from '../lib/wait.ts';
+import { createFairRunner } from '../quotas/quotas.ts';
 import {
   parsePosition,
   readPosition,
@@ -261,8 +262,7 @@ export function createEventBroadcaster({
   ...options
 }: EventBroadcasterOptions): EventBroadcaster {
   const byAccount = new Map<number, AccountEvents>();
-  const lines = new Map<number, Promise<unknown>>();
-  const nextSlice = createSlices();
+  const slicesOf = createSlices();
   let ends: (() => void)[] = [];
 
   const listen = (): void => {
@@ -281,6 +281,7 @@ export function createEventBroadcaster({
       byAccount.delete(accountId);
       if (byAccount.size === 0) for (const end of ends) end();
     };
+    const nextSlice = slicesOf(accountId);
     const ofAccount = new AccountEvents({ ...options, accountId, nextSlice, onEnd });
     byAccount.set(accountId, ofAccount);
     return ofAccount;
@@ -293,23 +294,7 @@ export function createEventBroadcaster({
       const subscriber = await ofAccount.join(filter);
       return { subscriber, leave: () => ofAccount.leave(subscriber) };
     },
-    async alone(accountId, work) {
-      const before = lines.get(accountId);
-      const own = (async () => {
-        await before;
-        return work();
-      })();
-      const settled = own.then(
-        () => undefined,
-        () => undefined,
-      );
-      lines.set(accountId, settled);
-      try {
-        return await own;
-      } finally {
-        if (lines.get(accountId) === settled) lines.delete(accountId);
-      }
-    },
+    alone: createFairRunner(1),
   };
 }
 

@@ -8,7 +8,7 @@ import { DomainError } from '../errors.ts';
 import type { Body } from '../http/request.ts';
 import { yieldToEventLoop } from '../lib/event-loop.ts';
 import { backoffMs, pause } from '../lib/wait.ts';
-import type { Slots } from '../quotas/exports.ts';
+import type { FairBudget } from '../lib/fair-budget.ts';
 import {
   createLineReader,
   type ImportCandidate,
@@ -101,7 +101,7 @@ type RunImportDeps = StoreImportDeps &
     /** Rejects once whoever imports may not any more. */
     recheck(): Promise<unknown>;
     /** Pieces of imports that are worked on at once, of all accounts. */
-    turns: Slots;
+    turns: FairBudget;
   };
 
 /** Lines are read at a stretch until they have cost so much: about 2 ms, and 5 on a machine that is busy. */
@@ -162,7 +162,7 @@ export class ImportRun {
   async #inTurn(work: () => Promise<void>): Promise<void> {
     const refuse = () => new DomainError('unavailable', 'The service is stopping.');
     const wait = { signal: this.#signal, refuse };
-    const release = await this.#deps.turns.take(this.#owner.accountId, wait);
+    const release = await this.#deps.turns.take(`${this.#owner.accountId}`, wait);
     await work().finally(release);
   }
 
